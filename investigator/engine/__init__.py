@@ -1,0 +1,1 @@
+"""The one door to the container engine; `interface` says what an engine is."""

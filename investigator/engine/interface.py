@@ -1,0 +1,96 @@
+"""What an engine does: run one command, isolated and bounded, and say how it ended.
+
+One task is one container (or one process group under `local`): docker's API can kill a container, not an exec.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Literal, Protocol
+
+import msgspec
+
+EngineName = Literal["docker", "local"]
+
+
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    """A host directory or file that the task sees.
+
+    `target` is where a container shows it; under `local` the task sees `source` itself, therefore callers
+    always ask `Engine.inside` for the path to write into a command or a job file.
+    """
+
+    source: Path
+    target: PurePosixPath
+    writable: bool = False
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One command to run in isolation: no network, read-only root, no capabilities, not root, bounded."""
+
+    command: tuple[str, ...]
+    """Argument list; no shell ever sees it."""
+    purpose: str
+    """Short words for labels, progress and error texts, for instance ``build node24.11.1+bsm12.11.1``."""
+    mounts: tuple[Mount, ...] = ()
+    environment: Mapping[str, str] = {}
+    """The whole environment of the task beside PATH and HOME; nothing of the host's own is passed on."""
+    working_directory: PurePosixPath | None = None
+    timeout_s: float = 600.0
+    scratch_bytes: int = 1 << 30
+    """Size of the private scratch directory (`Engine.scratch`), a tmpfs under docker with storage tmpfs."""
+    scratch_on_disk: bool = False
+    memory_bytes: int = 4 << 30
+    pids_limit: int = 512
+    cpus: str | None = None
+    """cpuset such as ``0,1`` or ``0-3``; None takes all."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a task ended. A task that fails is a value; only a failing engine raises."""
+
+    exit_code: int | None
+    """Exit status; 128 + signal for a signal; None where the task was killed for its time limit."""
+    timed_out: bool = False
+    out_of_memory: bool = False
+    stdout: str = ""
+    """The last 64 KiB, decoded with replacement."""
+    stderr: str = ""
+    elapsed_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command ended by itself with status 0."""
+        return self.exit_code == 0 and not self.timed_out
+
+
+class Engine(Protocol):
+    """Docker or plain processes, behind the same six names."""
+
+    @property
+    def name(self) -> EngineName:
+        """Which engine this is; printed and stored."""
+
+    @property
+    def scratch(self) -> PurePosixPath:
+        """Private, empty, writable directory of every task as the task sees it (``$SCRATCH`` under `local`).
+
+        Under docker a fixed path (``/scratch``); under `local` the same task-visible name is not possible,
+        so the path is handed to the task as environment variable ``INVESTIGATE_SCRATCH`` by both engines.
+        """
+
+    def inside(self, mount: Mount) -> PurePosixPath:
+        """Path under which a task sees `mount`."""
+
+    def run(self, task: Task) -> Outcome:
+        """Run one task to its end, its time limit or its memory limit. Thread safe.
+
+        Raises:
+            EngineMissingError: the engine does not answer any more.
+            HostUnfitError: no space is left on the host.
+        """
+
+    def facts(self) -> Mapping[str, str]:
+        """Engine, version, image id and digest, isolation in force: for run.json and the report."""
+
+    def close(self) -> None:
+        """Kill what still runs and release the client. Safe to call twice and from a signal handler."""

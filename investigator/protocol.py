@@ -1,0 +1,175 @@
+"""The contract between harness and worker: a job file in, an events file out, nothing on stdout.
+
+``events.jsonl``: one JSON object a line, field ``type`` first; ``hello`` opens the file, ``done`` or
+``failed`` closes it. Times are raw integers in nanoseconds (CPU times in microseconds, as libuv gives
+them). Keys are exact: an unknown or missing key is a protocol error, not a warning.
+"""
+
+from typing import Literal
+
+import msgspec
+
+PROTOCOL = 1
+
+JobMode = Literal["calibrate", "measure", "load"]
+
+
+class JobOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation for the worker. In ``calibrate`` mode `warmup_calls` and `loops` are 0."""
+
+    name: str
+    module: str
+    """Path of the module as the worker sees it."""
+    workload: str | None
+    cold_calls: int
+    warmup_calls: int
+    loops: int
+
+
+class JobAddon(msgspec.Struct, frozen=True, kw_only=True):
+    """The addon as the worker sees it; `entry` is empty for ``node:sqlite``."""
+
+    kind: Literal["package", "node:sqlite"]
+    entry: str
+    """Absolute path of the package's main JS file."""
+    binding: str
+    """Absolute path of the ``.node``; handed to the constructor as ``nativeBinding``."""
+    encrypted: bool
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """``job.json``, the worker's only argument."""
+
+    protocol: int = PROTOCOL
+    mode: JobMode
+    environment: str
+    family: Literal["sqlite", "js"]
+    addon: JobAddon | None
+    operations: tuple[JobOperation, ...]
+    passes: int
+    seed: int
+    params: dict[str, str]
+    cipher: str
+    """Cipher scheme, or ``none``."""
+    mailbox: str | None
+    """Path of the generated mailbox data file."""
+    scratch: str
+    """Empty writable directory for databases."""
+    output: str
+    """Path of the events file to write."""
+    calibrate_ns: int = 150_000_000
+    """Warm-up time per operation in ``calibrate`` mode."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", forbid_unknown_fields=True):
+    """Proof of what runs; first event."""
+
+    protocol: int
+    environment: str
+    versions: dict[str, str]
+    config_sha256: str
+    """sha256 of the canonical JSON (sorted keys) of ``process.config``."""
+    exec_path: str
+    exec_argv: list[str]
+    node_inode: int
+    node_build_id: str | None
+    """GNU build id of the running binary, hex; None where it has none."""
+    binding_path: str | None
+    """The ``.node`` actually mapped into the process (from /proc/self/maps where there is one)."""
+    binding_inode: int | None
+    binding_build_id: str | None
+    addon_versions: dict[str, str]
+    """``sqlite``, ``cipher`` (what the library itself answers), empty in js."""
+
+
+class Begin(msgspec.Struct, frozen=True, kw_only=True, tag="begin", forbid_unknown_fields=True):
+    """Written before anything that can hang or crash: tells which operation it was."""
+
+    op: str
+    stage: Literal["setup", "cold", "warmup", "calibrate", "checksum", "restore", "pass", "teardown"]
+    index: int
+
+
+class SetUp(msgspec.Struct, frozen=True, kw_only=True, tag="setup", forbid_unknown_fields=True):
+    """Set-up of one operation, in wall time."""
+
+    op: str
+    wall_ns: int
+
+
+class Checksum(msgspec.Struct, frozen=True, kw_only=True, tag="checksum", forbid_unknown_fields=True):
+    """Full digest of the values of untimed calls, hex."""
+
+    op: str
+    when: Literal["before", "after"]
+    value: str
+
+
+class Gc(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Main-thread collector work inside one pass, by kind."""
+
+    kind: str
+    """``scavenge``, ``minor_mark_sweep``, ``mark_sweep_compact``, ``incremental``, ``weak``."""
+    count: int
+    pause_ns: int
+
+
+class Pass(msgspec.Struct, frozen=True, kw_only=True, tag="pass", forbid_unknown_fields=True):
+    """One timed repetition: `calls` calls of the operation."""
+
+    op: str
+    phase: Literal["cold", "pass"]
+    index: int
+    """Number of the pass, from 0; 0 for the cold pass."""
+    calls: int
+    start_ns: int
+    """``process.hrtime`` at the start, to place passes in time."""
+    wall_ns: int
+    cpu_user_us: int
+    """Whole process, all threads."""
+    cpu_system_us: int
+    gc: list[Gc]
+    involuntary_switches: int
+    voluntary_switches: int
+    rss_bytes: int
+    heap_used_bytes: int
+    external_bytes: int
+    fold: int
+    """The O(1) fold of the results: keeps the calls alive."""
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True, tag="calibration", forbid_unknown_fields=True):
+    """What one call costs once warm; ``calibrate`` mode only."""
+
+    op: str
+    calls: int
+    wall_ns: int
+    total_calls: int
+    """Calls made until then, warm-up included."""
+
+
+class OperationFailed(msgspec.Struct, frozen=True, kw_only=True, tag="op_failed", forbid_unknown_fields=True):
+    """One operation threw or never settled; the others of the process go on."""
+
+    op: str
+    stage: str
+    message: str
+    """First 2,000 characters of the error's message."""
+    stack: str
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True, tag="done", forbid_unknown_fields=True):
+    """Last event of a worker that ended in order."""
+
+    wall_ns: int
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed", forbid_unknown_fields=True):
+    """Last event of a worker that cannot go on (addon does not load, job unreadable)."""
+
+    stage: str
+    message: str
+    stack: str
+
+
+Event = Hello | Begin | SetUp | Checksum | Pass | Calibration | OperationFailed | Done | Failed
