@@ -1,0 +1,209 @@
+"""The user's cache directory: entries that are filled once, under a lock, and are never half there.
+
+An entry is a directory ``<root>/<kind>/<key>``. It is made in a temporary sibling, gets a stamp with the
+digests of its key files last, and is renamed into place. The lock is the kernel's: it dies with its process.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import filelock
+import platformdirs
+
+from investigator.errors import HostUnfitError, UsageError
+
+Notify = Callable[[str], None]
+"""Takes one sentence for the screen: who is waited for, what was thrown away."""
+
+STAMP: Final = ".stamp.json"
+_KIND: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
+_KEY: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+=-]{0,179}")
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_DENIED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST})
+
+
+def cache_root() -> Path:
+    """Directory of all entries: ``$INVESTIGATE_CACHE``, else the platform's cache directory for this user."""
+    chosen = os.environ.get("INVESTIGATE_CACHE")
+    return (
+        Path(chosen).expanduser().absolute() if chosen else Path(platformdirs.user_cache_dir("investigate"))
+    )
+
+
+def entry(kind: str, key: str) -> Path:
+    """Where an entry lies, whether it exists or not.
+
+    Raises:
+        UsageError: `kind` or `key` is not a plain file name.
+    """
+    if not _KIND.fullmatch(kind) or not _KEY.fullmatch(key):
+        raise UsageError(
+            f"{kind[:40]!r}/{key[:200]!r} cannot name a cache entry; use letters, digits and . _ @ + = -"
+        )
+    return cache_root() / kind / key
+
+
+def entries(kind: str) -> tuple[Path, ...]:
+    """List the complete entries of one kind, by name. Their digests are not looked at."""
+    folder = cache_root() / kind
+    return tuple(sorted(stamp.parent for stamp in folder.glob(f"[!.]*/{STAMP}")))
+
+
+def is_sound(directory: Path) -> bool:
+    """Whether an entry is complete: its stamp can be read and its key files have the recorded digests."""
+    try:
+        files = json.loads((directory / STAMP).read_text("utf-8"))["files"]
+        return all(sha256_of(directory / name) == digest for name, digest in files.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def filled(
+    kind: str,
+    key: str,
+    fill: Callable[[Path], object],
+    *,
+    key_files: Iterable[str] = (),
+    notify: Notify | None = None,
+) -> Path:
+    """Return the entry, made by `fill` where it is missing or damaged; safe between threads and processes.
+
+    `fill` gets an empty directory on the same file system; what it raises is passed on and leaves no entry.
+    `key_files` are paths relative to the entry whose digests guard it; those that do not exist are an error.
+    `notify` is told when another process is waited for and when a damaged entry is made again.
+
+    Raises:
+        HostUnfitError: the disk is full, or the cache directory cannot be written.
+    """
+    directory = entry(kind, key)
+    if is_sound(directory):
+        return directory
+    tell = notify or _silent
+    try:
+        _make_open_directory(directory.parent)
+        with _locked(directory, tell):
+            if not is_sound(directory):
+                _refill(directory, fill, tuple(key_files), tell)
+    except OSError as error:
+        raise _unfit(error, directory) from error
+    return directory
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small file below the cache root in one step: readers see the old text or the new one.
+
+    Raises:
+        HostUnfitError: the disk is full, or the directory cannot be written.
+    """
+    try:
+        _make_open_directory(path.parent)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise _unfit(error, path) from error
+
+
+def sha256_of(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file; remembered in this process while size, time and inode stay the same."""
+    facts = path.stat()
+    return _sha256(path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
+
+
+@lru_cache(maxsize=1024)
+def _sha256(path: Path, _size: int, _mtime_ns: int, _inode: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _locked(directory: Path, tell: Notify) -> Iterator[None]:
+    lock = filelock.FileLock(directory.parent / f".{directory.name}.lock", mode=0o644)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        tell(f"waiting for another process that is making {directory}")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _refill(
+    directory: Path, fill: Callable[[Path], object], key_files: tuple[str, ...], tell: Notify
+) -> None:
+    # Nobody else works under this key's lock, so whatever lies here was left by a killed process.
+    for stale in directory.parent.glob(f".tmp-{directory.name}-~*"):
+        _remove(stale)
+    if directory.exists():
+        tell(f"the cache entry {directory} is damaged and is made again")
+        _remove(directory)
+    work = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".tmp-{directory.name}-~"))
+    try:
+        fill(work)
+        stamp = {"schema": 1, "files": {name: sha256_of(work / name) for name in key_files}}
+        (work / STAMP).write_text(json.dumps(stamp, indent=1), "utf-8")
+        _open_to_all(work)
+        work.replace(directory)
+    finally:
+        if work.exists():
+            _remove(work)
+
+
+def _remove(directory: Path) -> None:
+    """Delete a tree, also one whose directories are read-only (packages may contain such)."""
+    for folder, _names, _files in os.walk(directory):
+        Path(folder).chmod(0o755)
+    shutil.rmtree(directory)
+
+
+def _open_to_all(directory: Path) -> None:
+    """Let an unprivileged user inside a container read the entry, whatever the umask was."""
+    for folder, _names, files in os.walk(directory):
+        Path(folder).chmod(0o755)
+        for name in files:
+            path = Path(folder, name)
+            if not path.is_symlink():
+                path.chmod((path.stat().st_mode & 0o777) | 0o444)
+
+
+def _make_open_directory(directory: Path) -> None:
+    root = cache_root()
+    directory.mkdir(parents=True, exist_ok=True)
+    for folder in (root, *[d for d in (directory, *directory.parents) if root in d.parents]):
+        if folder.stat().st_uid == os.getuid():
+            folder.chmod(0o755)
+
+
+def _unfit(error: OSError, path: Path) -> Exception:
+    """Give the sentence for an error of the disk; another one (of `fill`, say) comes back as it is."""
+    if error.errno in _FULL:
+        return HostUnfitError(
+            f"no space is left on the disk for {path}; free some, run `investigate clean`, "
+            "or point INVESTIGATE_CACHE at another disk"
+        )
+    if error.errno in _DENIED:
+        return HostUnfitError(
+            f"the cache cannot write {path} ({error.strerror}); point INVESTIGATE_CACHE at another directory"
+        )
+    return error
+
+
+def _silent(_sentence: str) -> None:
+    pass
