@@ -1,0 +1,85 @@
+"""Text from outside made harmless: for a terminal, for a table cell, for Markdown that GitHub renders.
+
+Names, versions, paths, compiler output and error messages are written by others. `clean_text` comes first
+and makes one bounded line of printable characters; `escape_markdown`, `code_span` and `fence` then keep it
+from being markup. For rich use `rich.text.Text`, which interprets nothing.
+"""
+
+import re
+import unicodedata
+
+DEFAULT_LIMIT = 500
+"""Characters kept of a text when the caller has no better limit."""
+
+# CSI and OSC sequences as a whole, else "[31m" stays behind when the escape character goes.
+_ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|\x1b[@-_]?")
+# Always markup, or markup where it does not stand inside a word, or at the start of a line.
+_MARKDOWN = re.compile(r"[\\`*{}\[\]#!~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[-+=:]")
+_LIST_ITEM = re.compile(r"^([0-9]{1,9})([.)])")
+# Entities, because a backslash before a column separator means different things to different parsers.
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
+_ZERO_WIDTH = "\u200b"
+_MENTION = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9])|#(?=[0-9])")
+_AUTOLINK = re.compile(r"(?<=:)(?=//)|(?<=[Ww][Ww][Ww])(?=\.)")
+
+
+def clean_text(text: str, limit: int = DEFAULT_LIMIT) -> str:
+    """Make one line of at most `limit` printable characters, with a mark where something was cut.
+
+    Terminal sequences, control, format (bidirectional, zero width), surrogate and unassigned characters
+    disappear; line breaks and tabs become single spaces.
+    """
+    # Bounded before any work: a worker may send a megabyte, and four times the limit leaves room for
+    # what disappears.
+    head = _ESCAPE_SEQUENCE.sub("", text[: 4 * limit + 64])
+    cleaned = " ".join("".join(_printable(character) for character in head).split())
+    if len(cleaned) <= limit and len(text) <= 4 * limit + 64:
+        return cleaned
+    return f"{cleaned[:limit].rstrip()} ... (cut, {len(text):,} characters)"
+
+
+def clean_block(text: str, limit: int = 4000) -> str:
+    """Do the same for a text of several lines: line breaks stay, each line is cleaned."""
+    head = text[:limit]
+    lines = [clean_text(line, limit).rstrip() for line in head.splitlines()]
+    if len(text) > limit:
+        lines.append(f"... (cut, {len(text):,} characters)")
+    return "\n".join(lines)
+
+
+def escape_markdown(text: str, limit: int = DEFAULT_LIMIT) -> str:
+    """Make text that GitHub shows as it is, in a paragraph or a table cell.
+
+    No markup, HTML, table column, link, mention or issue reference comes out of it.
+    """
+    cleaned = clean_text(text, limit)
+    inert = _AUTOLINK.sub(_ZERO_WIDTH, _MENTION.sub(lambda found: found.group() + _ZERO_WIDTH, cleaned))
+    escaped = _LIST_ITEM.sub(r"\1\\\2", _MARKDOWN.sub(lambda found: f"\\{found.group()}", inert))
+    return "".join(_ENTITIES.get(character, character) for character in escaped)
+
+
+def code_span(text: str, limit: int = DEFAULT_LIMIT) -> str:
+    """Make inline code, also inside a table cell: the fence is longer than any run of backticks inside."""
+    cleaned = clean_text(text, limit)
+    if not cleaned:
+        return ""
+    if "|" in cleaned:
+        return f"<code>{escape_markdown(cleaned, len(cleaned))}</code>"
+    ticks = "`" * (1 + max((len(run) for run in re.findall(r"`+", cleaned)), default=0))
+    padding = " " if cleaned.startswith("`") or cleaned.endswith("`") else ""
+    return f"{ticks}{padding}{cleaned}{padding}{ticks}"
+
+
+def fence(text: str, limit: int = 4000) -> str:
+    """Make a fenced block that the text cannot close."""
+    block = clean_block(text, limit)
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", block)), default=0))
+    return f"{ticks}text\n{block}\n{ticks}"
+
+
+def _printable(character: str) -> str:
+    if character.isprintable():
+        return character
+    if character in "\n\r\t\v\f\x1c\x1d\x1e\x85" or unicodedata.category(character).startswith("Z"):
+        return " "
+    return ""
