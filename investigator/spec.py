@@ -1,8 +1,14 @@
 """The spec: everything that defines an investigation. Command-line options make one; so does a TOML file."""
 
+import re
+import tomllib
+from pathlib import Path
 from typing import Literal
 
 import msgspec
+import tomli_w
+
+from investigator.errors import UsageError
 
 SPEC_SCHEMA = 1
 
@@ -12,20 +18,29 @@ Storage = Literal["tmpfs", "disk"]
 Flavor = Literal["source", "prebuilt"]
 FailOn = Literal["slower", "none"]
 
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_PARAM_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?){0,63}")
+_NODE_FLAG = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]*(=[A-Za-z0-9_.,:/+-]*)?")
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
-    """One investigation. Percentages are in percent, durations in minutes as the option names say."""
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One investigation. Percentages are in percent, `budget_min` in minutes."""
 
     schema: int = SPEC_SCHEMA
     command: Command = "sqlite"
     versions: tuple[str, ...]
+    """Items of ``--versions`` as the user wrote them."""
     baseline: str | None = None
+    """The version or label everything is compared with; None takes the first."""
     addon: str = "better-sqlite3-multiple-ciphers"
     prebuilt: bool = False
     patch: str | None = None
     node_flags: tuple[str, ...] = ()
     ops: tuple[str, ...] = ("essential",)
     workloads: tuple[str, ...] = ()
+    """Files of the user's own operations; relative paths count from the spec's folder."""
     params: dict[str, str] = {}
     cipher: str = "chacha20"
     engine: EngineChoice = "auto"
@@ -34,10 +49,116 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     storage: Storage = "tmpfs"
     rounds: int = 8
     max_rounds: int = 16
+    """Rounds in all after extension for undecided cells; equal to `rounds` for a single look."""
     passes: int = 6
+    """Timed passes of every operation in one invocation."""
     margin_pct: float = 2.0
     equivalence_pct: float = 3.0
     finding_pct: float = 5.0
     budget_min: float = 5.0
+    """Measuring time; extension rounds start only while it lasts, the first `rounds` always run."""
     seed: int = 1
     fail_on: FailOn = "none"
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Numbers of rounds at which verdicts are taken: 8 and 16, with ``--thorough`` also 32."""
+        looks = [self.rounds]
+        while looks[-1] * 2 <= self.max_rounds:
+            looks.append(looks[-1] * 2)
+        if looks[-1] < self.max_rounds:
+            looks.append(self.max_rounds)
+        return tuple(looks)
+
+
+def checked(spec: Spec) -> Spec:
+    """Return `spec` if every field is in range.
+
+    Raises:
+        UsageError: naming the field, the value and what is allowed.
+    """
+    _check_numbers(spec)
+    _check_words(spec)
+    if spec.schema != SPEC_SCHEMA:
+        raise UsageError(
+            f"the spec has schema {spec.schema}, this tool reads schema {SPEC_SCHEMA}; use the matching version of investigate."
+        )
+    if not spec.versions:
+        raise UsageError("no Node version is given; name at least one, for instance --versions 20,22,24.")
+    if spec.command == "js" and (spec.patch or spec.prebuilt):
+        raise UsageError("--patch and --prebuilt belong to an addon; `investigate js` measures none.")
+    return spec
+
+
+def _check_numbers(spec: Spec) -> None:
+    bounds = (
+        ("--rounds", spec.rounds, 1, 64),
+        ("max_rounds", spec.max_rounds, spec.rounds, 256),
+        ("passes", spec.passes, 1, 100),
+        ("--margin", spec.margin_pct, 0.1, 50),
+        ("equivalence_pct", spec.equivalence_pct, 0.1, 50),
+        ("finding_pct", spec.finding_pct, spec.margin_pct, 100),
+        ("--budget", spec.budget_min, 0.1, 24 * 60),
+        ("--seed", spec.seed, 0, 2**32 - 1),
+    )
+    for name, value, low, high in bounds:
+        if not low <= value <= high:
+            raise UsageError(f"{name} is {value}; it must be between {low} and {high}.")
+
+
+def _check_words(spec: Spec) -> None:
+    for key, value in spec.params.items():
+        if not _PARAM_KEY.fullmatch(key):
+            raise UsageError(f"--param name {key[:80]!r} is not a plain word (letters, digits, underscore).")
+        if len(value) > 4096 or "\0" in value:
+            raise UsageError(f"--param {key} is longer than 4,096 characters or holds a NUL.")
+    for flag in spec.node_flags:
+        if not _NODE_FLAG.fullmatch(flag):
+            raise UsageError(
+                f"--node-flags holds {flag[:80]!r}, which is not a V8 or Node flag such as --no-maglev."
+            )
+    for name in spec.ops:
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"--ops holds {name[:80]!r}, which is not the name of an operation.")
+    if not _NAME.fullmatch(spec.cipher):
+        raise UsageError(f"--cipher {spec.cipher[:80]!r} is not the name of a cipher scheme.")
+    if spec.cpus is not None and not _CPUS.fullmatch(spec.cpus):
+        raise UsageError(f"--cpus {spec.cpus[:80]!r} is not a list of CPUs such as 0,1 or 0-3.")
+    if spec.base_image is not None and not _IMAGE.fullmatch(spec.base_image):
+        raise UsageError(f"--base-image {spec.base_image[:80]!r} is not the name of an image.")
+
+
+def load_spec(path: Path) -> Spec:
+    """Read and check a spec file; relative workload, patch and ``path:`` entries count from its folder.
+
+    Raises:
+        UsageError: the file cannot be read, is not TOML, or holds an unknown or wrong field.
+    """
+    try:
+        text = path.read_bytes()
+        data = tomllib.loads(text.decode())
+        spec = msgspec.convert(data, Spec, strict=True)
+    except OSError as error:
+        raise UsageError(f"the spec {path} cannot be read: {error.strerror}.") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"the spec {path} is not valid TOML: {error}.") from error
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the spec {path} is wrong: {error}.") from error
+    folder = path.parent
+    return checked(
+        msgspec.structs.replace(
+            spec,
+            workloads=tuple(_beside(folder, name) for name in spec.workloads),
+            patch=None if spec.patch is None else _beside(folder, spec.patch),
+        )
+    )
+
+
+def _beside(folder: Path, name: str) -> str:
+    return str(folder / Path(name).expanduser())
+
+
+def dump_spec(spec: Spec) -> bytes:
+    """TOML text of a spec; fields that are None are left out, since TOML has no null."""
+    data = {key: value for key, value in msgspec.to_builtins(spec).items() if value is not None}
+    return tomli_w.dumps(data).encode()

@@ -1,0 +1,395 @@
+"""The measuring stage: calibration, rounds, extension rounds. One invocation at a time, nothing else running.
+
+A round is a block of the statistics: it is kept whole or measured again whole. Everything that decides what
+comes next is a pure function of the finished rounds, so a resumed run continues as the killed one would have.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from investigator import protocol
+from investigator.engine.interface import Engine
+from investigator.errors import HostUnfitError
+from investigator.invoke import Result, Surroundings, invoke
+from investigator.native import HostReading
+from investigator.observer import Observer
+from investigator.plan import Environment, Failure, Invocation, Pace, Plan, schedule
+from investigator.store import RunFolder
+
+ROUND_SCHEMA = 1
+CALIBRATION_SCHEMA = 1
+
+PASS_NS = 42_000_000
+"""Aim of one pass on the fastest environment; a little above the 40 ms that design.md section 6 asks for."""
+WARMUP_NS = 90_000_000
+"""Aim of the warm-up on the fastest environment, as a fixed number of calls for everybody."""
+MIN_WARMUP_CALLS = 3
+CALIBRATION_TIMEOUT_S = 180.0
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """calibration.json: what was learnt before the first round."""
+
+    paces: tuple[Pace, ...]
+    invocation_s: dict[str, float]
+    """Expected length of an invocation for each ``environment|group``."""
+    failures: tuple[Failure, ...]
+    checksums: dict[str, str]
+    """Digest of the first calls of each operation in the baseline: what every other process must reproduce."""
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One invocation of a finished round."""
+
+    invocation: Invocation
+    events: str
+    """Name of the events file beside round.json."""
+    steal_pct: float
+    elapsed_s: float
+
+
+class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """round.json: written last; a folder that has it is a finished round."""
+
+    number: int
+    started_at_s: float
+    """Unix time."""
+    elapsed_s: float
+    invocations: tuple[Measured, ...]
+    failures: tuple[Failure, ...]
+    host_before: HostReading | None
+    host_after: HostReading | None
+
+
+class Bench(msgspec.Struct, frozen=True, kw_only=True):
+    """The means of measuring: engine, what is measured, where it goes, who listens."""
+
+    engine: Engine
+    around: Surroundings
+    folder: RunFolder
+    observer: Observer
+    host_control: Callable[[], HostReading | None]
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that is carried out."""
+        return self.around.plan
+
+
+Cells = Mapping[str, tuple[str, ...]]
+"""Operations still to measure, by environment identifier."""
+
+
+def cells_left(plan: Plan, failures: Sequence[Failure], wanted: Sequence[str] | None = None) -> Cells:
+    """Every cell that has not failed, optionally only of the operations `wanted`."""
+    gone = {(failure.environment, failure.op) for failure in failures}
+    names = [o.name for o in plan.operations if wanted is None or o.name in wanted]
+    left = {
+        environment.id: tuple(
+            name
+            for name in names
+            if (environment.id, name) not in gone and (environment.id, None) not in gone
+        )
+        for environment in plan.environments
+    }
+    return {identifier: ops for identifier, ops in left.items() if ops}
+
+
+# -- calibration ------------------------------------------------------------------------------------------
+
+
+def calibrate(bench: Bench, failures: Sequence[Failure]) -> Calibration:
+    """Run every cell once to learn the pace, find broken cells early, and compare what they compute."""
+    plan = bench.plan
+    found: list[Failure] = list(failures)
+    results: list[Result] = []
+    cells = cells_left(plan, found)
+    jobs = [
+        (environment, group, ops)
+        for environment in plan.environments
+        for group in dict.fromkeys(o.group for o in plan.operations)
+        if (ops := _of_group(plan, cells.get(environment.id, ()), group))
+    ]
+    bench.observer.stage_started("calibrate", len(jobs))
+    for position, (environment, group, ops) in enumerate(jobs):
+        bench.observer.activity(f"calibrating {environment.id} {group}")
+        job = Invocation(
+            round=0, position=position, environment=environment.id, twin=False, group=group, operations=ops
+        )
+        done, lost = _until_whole(bench, job, "calibrate", {}, CALIBRATION_TIMEOUT_S, None)
+        results.append(done)
+        found += lost
+        bench.observer.step("calibrate", f"{environment.id} {group}")
+    checksums, mismatches = _compare_checksums(bench, results)
+    found += mismatches
+    paces = _paces(plan, results)
+    return Calibration(
+        paces=tuple(paces.values()),
+        invocation_s={
+            f"{r.invocation.environment}|{r.invocation.group}": _expected_s(plan, r, paces) for r in results
+        },
+        failures=tuple(found),
+        checksums=checksums,
+    )
+
+
+def _of_group(plan: Plan, names: Sequence[str], group: str) -> tuple[str, ...]:
+    return tuple(o.name for o in plan.operations if o.group == group and o.name in names)
+
+
+def _per_call_ns(results: Sequence[Result]) -> dict[tuple[str, str], float]:
+    return {
+        (result.invocation.environment, event.op): event.wall_ns / max(event.calls, 1)
+        for result in results
+        for event in result.events
+        if isinstance(event, protocol.Calibration)
+    }
+
+
+def _paces(plan: Plan, results: Sequence[Result]) -> dict[str, Pace]:
+    """Calls of warm-up and pass for each operation, from the fastest environment, then equal for all."""
+    per_call = _per_call_ns(results)
+    paces = {}
+    for operation in plan.operations:
+        times = [ns for (_, op), ns in per_call.items() if op == operation.name]
+        if times:
+            fastest = max(min(times), 1.0)
+            paces[operation.name] = Pace(
+                op=operation.name,
+                warmup_calls=max(MIN_WARMUP_CALLS, math.ceil(WARMUP_NS / fastest)),
+                loops=max(1, math.ceil(PASS_NS / fastest)),
+            )
+    return paces
+
+
+def _expected_s(plan: Plan, result: Result, paces: Mapping[str, Pace]) -> float:
+    """Length to expect of a measuring invocation: fixed part as calibrated, plus warm-up and passes."""
+    per_call = _per_call_ns([result])
+    work_ns = sum(
+        ns * (paces[op].warmup_calls + plan.spec.passes * paces[op].loops)
+        for (_, op), ns in per_call.items()
+    )
+    calibrated_ns = sum(
+        event.wall_ns * event.total_calls / max(event.calls, 1)
+        for event in result.events
+        if isinstance(event, protocol.Calibration)
+    )
+    return max(0.3, result.elapsed_s - calibrated_ns / 1e9) + work_ns / 1e9
+
+
+def _checksums(result: Result, when: str) -> dict[str, str]:
+    return {
+        event.op: event.value
+        for event in result.events
+        if isinstance(event, protocol.Checksum) and event.when == when
+    }
+
+
+def _compare_checksums(
+    bench: Bench, results: Sequence[Result]
+) -> tuple[dict[str, str], list[Failure]]:
+    """The baseline's digests, and a failure for every cell that computes something else."""
+    plan = bench.plan
+    expected: dict[str, str] = {}
+    for result in results:
+        if result.invocation.environment == plan.baseline:
+            expected |= _checksums(result, "before")
+    suspects = [
+        (result, op)
+        for result in results
+        for op, value in _checksums(result, "before").items()
+        if op in expected and value != expected[op]
+    ]
+    unstable = _unstable(bench, results, {op for _, op in suspects}, expected) if suspects else set()
+    failures = [
+        Failure(
+            environment=result.invocation.environment,
+            op=op,
+            stage="checksum",
+            reason=_checksum_reason(op, plan.baseline, unstable=op in unstable),
+        )
+        for result, op in suspects
+    ]
+    failures += [
+        Failure(
+            environment=plan.baseline,
+            op=op,
+            stage="checksum",
+            reason=_checksum_reason(op, plan.baseline, unstable=True),
+        )
+        for op in sorted(unstable)
+    ]
+    return expected, failures
+
+
+def _checksum_reason(op: str, baseline: str, *, unstable: bool) -> str:
+    if unstable:
+        return (
+            f"{op} computes something else in every process; make it deterministic (use ctx.seed, "
+            "no clock, no Math.random), or its times cannot be compared."
+        )
+    return f"{op} computes something else here than on {baseline}, so the times compare different work."
+
+
+def _unstable(
+    bench: Bench, results: Sequence[Result], ops: set[str], expected: Mapping[str, str]
+) -> set[str]:
+    """Operations that differ even between two processes of the baseline."""
+    unstable: set[str] = set()
+    for result in results:
+        job = result.invocation
+        suspects = tuple(op for op in job.operations if op in ops)
+        if job.environment == bench.plan.baseline and suspects:
+            again, _ = _until_whole(
+                bench,
+                msgspec.structs.replace(job, operations=suspects),
+                "calibrate",
+                {},
+                CALIBRATION_TIMEOUT_S,
+                None,
+            )
+            unstable |= {op for op, value in _checksums(again, "before").items() if value != expected[op]}
+    return unstable
+
+
+# -- rounds -----------------------------------------------------------------------------------------------
+
+
+def measure_round(
+    bench: Bench, calibration: Calibration, number: int, failures: Sequence[Failure], cells: Cells
+) -> RoundRecord:
+    """Measure one round and store it; an interruption leaves nothing that counts."""
+    plan = bench.plan
+    paces = {pace.op: pace for pace in calibration.paces}
+    jobs = schedule(plan, number, cells)
+    started, clock = time.time(), time.monotonic()
+    measured: list[Measured] = []
+    results: list[Result] = []
+    found: list[Failure] = []
+    with bench.folder.round_folder(number) as draft:
+        host_before = bench.host_control()
+        for job in jobs:
+            left = _without_failed(job, [*failures, *found])
+            if not left.operations:
+                continue
+            bench.observer.activity(f"{job.environment}{' (twin)' if job.twin else ''} {job.group}")
+            file = f"{job.position:03d}.jsonl"
+            result, lost = _until_whole(
+                bench, left, "measure", paces, _timeout_s(calibration, job), draft / file
+            )
+            found += lost
+            results.append(result)
+            measured.append(
+                Measured(
+                    invocation=result.invocation,
+                    events=file,
+                    steal_pct=result.steal_pct,
+                    elapsed_s=result.elapsed_s,
+                )
+            )
+            bench.observer.step("measure", job.environment)
+        found += _round_checksums(plan, calibration, results)
+        record = RoundRecord(
+            number=number,
+            started_at_s=started,
+            elapsed_s=time.monotonic() - clock,
+            invocations=tuple(measured),
+            failures=tuple(found),
+            host_before=host_before,
+            host_after=bench.host_control(),
+        )
+        _write_record(draft, record)
+    return record
+
+
+def _write_record(draft: Path, record: RoundRecord) -> None:
+    RunFolder(draft).write_json("round.json", "round", ROUND_SCHEMA, record)
+
+
+def _without_failed(job: Invocation, failures: Sequence[Failure]) -> Invocation:
+    gone = {failure.op for failure in failures if failure.environment == job.environment}
+    left = () if None in gone else tuple(op for op in job.operations if op not in gone)
+    return msgspec.structs.replace(job, operations=left)
+
+
+def _timeout_s(calibration: Calibration, job: Invocation) -> float:
+    """Far above what the calibration saw: a busy host must not look like a hang."""
+    expected = calibration.invocation_s.get(f"{job.environment}|{job.group}", 30.0)
+    return 30.0 + 6.0 * expected
+
+
+def _until_whole(
+    bench: Bench,
+    job: Invocation,
+    mode: protocol.JobMode,
+    paces: Mapping[str, Pace],
+    timeout_s: float,
+    keep: Path | None,
+) -> tuple[Result, list[Failure]]:
+    """Repeat an invocation without each operation that takes the process down; the others lose nothing."""
+    failures: list[Failure] = []
+    while True:
+        result = invoke(
+            bench.engine, bench.around, job, mode=mode, paces=paces, timeout_s=timeout_s, keep=keep
+        )
+        failures += [f for f in result.failures if f not in failures]
+        for failure in result.failures:
+            bench.observer.warning(f"{failure.environment}: {failure.reason}")
+        job = msgspec.structs.replace(
+            job, operations=tuple(op for op in job.operations if op != result.culprit)
+        )
+        if result.culprit is None or not job.operations:
+            return result, failures
+
+
+def _round_checksums(plan: Plan, calibration: Calibration, results: Sequence[Result]) -> list[Failure]:
+    """Cells whose digest differs from the baseline's, before the passes or after them."""
+    after: dict[str, str] = {}
+    for result in results:
+        if result.invocation.environment == plan.baseline and not result.invocation.twin:
+            after |= _checksums(result, "after")
+    failures = []
+    for result in results:
+        wrong = {
+            op
+            for expected, when in ((calibration.checksums, "before"), (after, "after"))
+            for op, value in _checksums(result, when).items()
+            if expected.get(op, value) != value
+        }
+        failures += [
+            Failure(
+                environment=result.invocation.environment,
+                op=op,
+                stage="checksum",
+                reason=_checksum_reason(op, plan.baseline, unstable=result.invocation.environment == plan.baseline),
+            )
+            for op in sorted(wrong)
+        ]
+    return failures
+
+
+def read_rounds(folder: RunFolder) -> tuple[RoundRecord, ...]:
+    """The finished rounds of a run in order.
+
+    Raises:
+        StoredFileError: a record is damaged.
+    """
+    return tuple(
+        RunFolder(path).read_json("round.json", "round", ROUND_SCHEMA, RoundRecord)
+        for path in folder.finished_rounds()
+    )
+
+
+def check_alive(bench: Bench, environments: Sequence[Environment], failures: Sequence[Failure]) -> None:
+    """Stop where no comparison is possible any more.
+
+    Raises:
+        HostUnfitError: every cell of the run has failed.
+    """
+    if not cells_left(bench.plan, failures):
+        first = failures[0].reason if failures else "nothing was planned"
+        raise HostUnfitError(f"no cell of the {len(environments)} environments can be measured: {first}")
