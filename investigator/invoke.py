@@ -282,7 +282,7 @@ def _judge(
 
 
 def _whole(environment: Environment, invocation: Invocation, stage: str, reason: str) -> Failure:
-    """All cells of the environment where a built-in group falls; just its own where a user's workload does."""
+    """All cells of the environment for a built-in group; just its own for a user's workload."""
     own = invocation.group.startswith("workload:") and len(invocation.operations) == 1
     return Failure(
         environment=environment.id, op=invocation.operations[0] if own else None, stage=stage, reason=reason
@@ -291,7 +291,7 @@ def _whole(environment: Environment, invocation: Invocation, stage: str, reason:
 
 def _reason(outcome: Outcome, fallen: protocol.Failed | None, damage: str | None) -> str:
     if outcome.timed_out:
-        return f"did not end within {outcome.elapsed_s:.0f} s and was killed; it hangs, or needs a smaller --param."
+        return f"did not end within {outcome.elapsed_s:.0f} s and was killed; it hangs or is far too large."
     if outcome.out_of_memory:
         return "was killed because it used more memory than the task may; make the workload smaller."
     if fallen is not None:
@@ -306,9 +306,7 @@ def _reason(outcome: Outcome, fallen: protocol.Failed | None, damage: str | None
     return f"the worker ended early with status {code}{said}."
 
 
-def _impostor(
-    around: Surroundings, environment: Environment, events: Sequence[protocol.Event]
-) -> str | None:
+def _impostor(around: Surroundings, environment: Environment, events: Sequence[protocol.Event]) -> str | None:
     """What is wrong if the process is not the one that was planned."""
     hello = next((event for event in events if isinstance(event, protocol.Hello)), None)
     if hello is None:

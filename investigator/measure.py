@@ -39,7 +39,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """Expected length of an invocation for each ``environment|group``."""
     failures: tuple[Failure, ...]
     checksums: dict[str, str]
-    """Digest of the first calls of each operation in the baseline: what every other process must reproduce."""
+    """Digest of early calls of each operation in the baseline: every other process must reproduce it."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,8 +170,7 @@ def _expected_s(plan: Plan, result: Result, paces: Mapping[str, Pace]) -> float:
     """Length to expect of a measuring invocation: fixed part as calibrated, plus warm-up and passes."""
     per_call = _per_call_ns([result])
     work_ns = sum(
-        ns * (paces[op].warmup_calls + plan.spec.passes * paces[op].loops)
-        for (_, op), ns in per_call.items()
+        ns * (paces[op].warmup_calls + plan.spec.passes * paces[op].loops) for (_, op), ns in per_call.items()
     )
     calibrated_ns = sum(
         event.wall_ns * event.total_calls / max(event.calls, 1)
@@ -189,9 +188,7 @@ def _checksums(result: Result, when: str) -> dict[str, str]:
     }
 
 
-def _compare_checksums(
-    bench: Bench, results: Sequence[Result]
-) -> tuple[dict[str, str], list[Failure]]:
+def _compare_checksums(bench: Bench, results: Sequence[Result]) -> tuple[dict[str, str], list[Failure]]:
     """The baseline's digests, and a failure for every cell that computes something else."""
     plan = bench.plan
     expected: dict[str, str] = {}
@@ -365,7 +362,9 @@ def _round_checksums(plan: Plan, calibration: Calibration, results: Sequence[Res
                 environment=result.invocation.environment,
                 op=op,
                 stage="checksum",
-                reason=_checksum_reason(op, plan.baseline, unstable=result.invocation.environment == plan.baseline),
+                reason=_checksum_reason(
+                    op, plan.baseline, unstable=result.invocation.environment == plan.baseline
+                ),
             )
             for op in sorted(wrong)
         ]

@@ -26,7 +26,9 @@ Versions = Annotated[
 ]
 Baseline = Annotated[
     str | None,
-    typer.Option(help="Version or label everything is compared with; default the first.", rich_help_panel=_WHAT),
+    typer.Option(
+        help="Version or label everything is compared with; default the first.", rich_help_panel=_WHAT
+    ),
 ]
 Addon = Annotated[
     str,
@@ -50,7 +52,9 @@ NodeFlags = Annotated[
 ]
 Ops = Annotated[
     str,
-    typer.Option(help="essential, all, none (only workloads), or names: select_range,...", rich_help_panel=_WHAT),
+    typer.Option(
+        help="essential, all, none (only workloads), or names: select_range,...", rich_help_panel=_WHAT
+    ),
 ]
 Workload = Annotated[
     list[str] | None,
@@ -63,15 +67,15 @@ Param = Annotated[
     list[str] | None,
     typer.Option(help="k=v for ctx.params; also PRAGMA names (journal_mode=DELETE).", rich_help_panel=_WHAT),
 ]
-Cipher = Annotated[
-    str, typer.Option(help="Cipher scheme of the database, or none.", rich_help_panel=_WHAT)
-]
+Cipher = Annotated[str, typer.Option(help="Cipher scheme of the database, or none.", rich_help_panel=_WHAT)]
 Rounds = Annotated[
     int | None, typer.Option(help="Rounds before the first verdict; default 8.", rich_help_panel=_HOW)
 ]
 Budget = Annotated[
     float | None,
-    typer.Option(help="Minutes of measuring; extension rounds for undecided cells stop there.", rich_help_panel=_HOW),
+    typer.Option(
+        help="Minutes of measuring; extension rounds for undecided cells stop there.", rich_help_panel=_HOW
+    ),
 ]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Half the time: fewer passes, one look.", rich_help_panel=_HOW)
@@ -116,12 +120,15 @@ FailOn = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print the plan and stop (as `investigate plan`).", rich_help_panel=_OUT)
+    bool,
+    typer.Option("--dry-run", help="Print the plan and stop (as `investigate plan`).", rich_help_panel=_OUT),
 ]
 SelfProfile = Annotated[
     bool,
     typer.Option(
-        "--self-profile", help="Record this program itself with py-spy into the run folder.", rich_help_panel=_OUT
+        "--self-profile",
+        help="Record this program itself with py-spy into the run folder.",
+        rich_help_panel=_OUT,
     ),
 ]
 

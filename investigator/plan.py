@@ -92,7 +92,7 @@ def environment_id(node: NodeBuild, addon: AddonPackage | None, flavor: Flavor) 
 
 
 def find_baseline(environments: Sequence[Environment], wanted: str | None) -> str:
-    """Identifier of the baseline: the environment with that label, version, major or identifier; else the first.
+    """Identifier of the environment with that label, version, major or identifier; the first for None.
 
     Raises:
         UsageError: no environment, or more than one, answers to `wanted`.
@@ -100,7 +100,7 @@ def find_baseline(environments: Sequence[Environment], wanted: str | None) -> st
     if wanted is None:
         return environments[0].id
     for matches in (
-        [e for e in environments if e.label == wanted or e.id == wanted],
+        [e for e in environments if wanted in {e.label, e.id}],
         [e for e in environments if e.node.version == wanted.removeprefix("v")],
         [e for e in environments if e.node.version.startswith(wanted.removeprefix("v") + ".")],
     ):
@@ -108,15 +108,14 @@ def find_baseline(environments: Sequence[Environment], wanted: str | None) -> st
             return matches[0].id
         if matches:
             raise UsageError(
-                f"--baseline {wanted} fits {len(matches)} of the versions; give it a label (a=24.11.1) and name that."
+                f"--baseline {wanted} fits {len(matches)} of the versions; "
+                "give it a label (a=24.11.1) and name that."
             )
     known = ", ".join(e.label or e.node.version for e in environments)
     raise UsageError(f"--baseline {wanted[:80]} is not among the versions of this run ({known}).")
 
 
-def schedule(
-    plan: Plan, round_number: int, cells: Mapping[str, Sequence[str]]
-) -> tuple[Invocation, ...]:
+def schedule(plan: Plan, round_number: int, cells: Mapping[str, Sequence[str]]) -> tuple[Invocation, ...]:
     """The invocations of one round in seeded random order.
 
     Args:

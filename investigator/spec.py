@@ -81,7 +81,8 @@ def checked(spec: Spec) -> Spec:
     _check_words(spec)
     if spec.schema != SPEC_SCHEMA:
         raise UsageError(
-            f"the spec has schema {spec.schema}, this tool reads schema {SPEC_SCHEMA}; use the matching version of investigate."
+            f"the spec has schema {spec.schema}, this tool reads schema {SPEC_SCHEMA}; "
+            "use the matching version of investigate."
         )
     if not spec.versions:
         raise UsageError("no Node version is given; name at least one, for instance --versions 20,22,24.")
@@ -107,11 +108,7 @@ def _check_numbers(spec: Spec) -> None:
 
 
 def _check_words(spec: Spec) -> None:
-    for key, value in spec.params.items():
-        if not _PARAM_KEY.fullmatch(key):
-            raise UsageError(f"--param name {key[:80]!r} is not a plain word (letters, digits, underscore).")
-        if len(value) > 4096 or "\0" in value:
-            raise UsageError(f"--param {key} is longer than 4,096 characters or holds a NUL.")
+    _check_params(spec)
     for flag in spec.node_flags:
         if not _NODE_FLAG.fullmatch(flag):
             raise UsageError(
@@ -126,6 +123,14 @@ def _check_words(spec: Spec) -> None:
         raise UsageError(f"--cpus {spec.cpus[:80]!r} is not a list of CPUs such as 0,1 or 0-3.")
     if spec.base_image is not None and not _IMAGE.fullmatch(spec.base_image):
         raise UsageError(f"--base-image {spec.base_image[:80]!r} is not the name of an image.")
+
+
+def _check_params(spec: Spec) -> None:
+    for key, value in spec.params.items():
+        if not _PARAM_KEY.fullmatch(key):
+            raise UsageError(f"--param name {key[:80]!r} is not a plain word (letters, digits, underscore).")
+        if len(value) > 4096 or "\0" in value:
+            raise UsageError(f"--param {key} is longer than 4,096 characters or holds a NUL.")
 
 
 def load_spec(path: Path) -> Spec:

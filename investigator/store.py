@@ -14,13 +14,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeVar
 
 import filelock
 import msgspec
 
 from investigator import __version__
+from investigator.cache import cache_root
 from investigator.errors import HostUnfitError, StoredFileError, UsageError
 
 TOOL = f"investigate {__version__}"
@@ -53,7 +54,7 @@ class RunFolder:
 
     def write_json(self, name: str, kind: str, schema: int, value: object) -> Path:
         """Write `value` (a struct) with schema, kind and tool in front of its own fields."""
-        body = msgspec.to_builtins(value)
+        body = msgspec.to_builtins(value, enc_hook=_plain)
         body = body if isinstance(body, dict) else {"values": body}
         head = {"schema": schema, "kind": kind, "tool": TOOL}
         return self.write(name, encode_json({**head, **{k: v for k, v in body.items() if k not in head}}))
@@ -90,9 +91,29 @@ class RunFolder:
             yield
 
 
+_IN_CACHE = "cache:"
+
+
+def _plain(value: object) -> object:
+    """Paths below the cache are stored relative to it: a run folder names no place of one machine."""
+    if isinstance(value, PurePath):
+        try:
+            return _IN_CACHE + PurePath(value).relative_to(cache_root()).as_posix()
+        except ValueError:
+            return str(value)
+    raise TypeError(f"{type(value).__name__} cannot be stored")
+
+
+def _typed(type_: type, value: object) -> object:
+    if type_ is Path and isinstance(value, str):
+        inside = value.removeprefix(_IN_CACHE)
+        return Path(value) if inside == value else cache_root() / inside
+    raise TypeError(f"{type_.__name__} cannot be read")
+
+
 def encode_json(value: object) -> bytes:
     """Indented JSON with a final newline."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=1) + b"\n"
 
 
 def write_atomic(path: Path, data: bytes) -> Path:
@@ -137,12 +158,14 @@ def read_json(path: Path, kind: str, schema: int, type_: type[T]) -> T:
         data = path.read_bytes()
         head = msgspec.json.decode(data, type=Envelope)
         if head.kind != kind:
-            raise StoredFileError(f"{path} holds {head.kind!r}, expected {kind!r}; it belongs somewhere else.")
+            raise StoredFileError(
+                f"{path} holds {head.kind!r}, expected {kind!r}; it belongs somewhere else."
+            )
         if head.schema > schema:
             raise StoredFileError(
                 f"{path} has schema {head.schema}, this tool reads up to {schema}; use {head.tool} or newer."
             )
-        return msgspec.json.decode(data, type=type_)
+        return msgspec.json.decode(data, type=type_, dec_hook=_typed)
     except FileNotFoundError as error:
         raise StoredFileError(f"{path} is missing; the run folder is not complete.") from error
     except OSError as error:
@@ -165,7 +188,8 @@ def single_process(lock_path: Path, what: str) -> Iterator[None]:
     except filelock.Timeout as error:
         owner = _owner(lock_path)
         raise HostUnfitError(
-            f"another investigate{owner} is working on {what}; two at once would spoil both, wait until it ends."
+            f"another investigate{owner} is working on {what}; two at once would spoil both, "
+            "wait until it ends."
         ) from error
     except OSError as error:
         raise disk_error(error, lock_path) from error
@@ -210,9 +234,13 @@ def open_run(text: str, reports: Path = Path("reports")) -> RunFolder:
     """
     candidates = [Path(text).expanduser(), reports / text]
     if text == "last" and reports.is_dir():
-        runs = sorted((p for p in reports.iterdir() if (p / "plan.json").exists()), key=lambda p: p.stat().st_mtime)
+        runs = sorted(
+            (p for p in reports.iterdir() if (p / "plan.json").exists()), key=lambda p: p.stat().st_mtime
+        )
         candidates = runs[-1:] or candidates
     for path in candidates:
         if (path / "plan.json").is_file():
             return RunFolder(path)
-    raise UsageError(f"there is no run {text[:200]!r} here or under {reports}/; give the path of a run folder.")
+    raise UsageError(
+        f"there is no run {text[:200]!r} here or under {reports}/; give the path of a run folder."
+    )

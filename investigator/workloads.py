@@ -44,7 +44,9 @@ def copy_workloads(paths: Sequence[str], folder: Path) -> tuple[str, ...]:
         if len(data) > MAX_WORKLOAD_BYTES:
             raise UsageError(f"--workload {text[:200]} is larger than {MAX_WORKLOAD_BYTES >> 20} MiB.")
         if path.name in names or any(Path(name).stem == path.stem for name in names):
-            raise UsageError(f"two workload files are named {path.stem}; rename one, operations are named after files.")
+            raise UsageError(
+                f"two workload files are named {path.stem}; rename one, operations are named after files."
+            )
         write_atomic(folder / path.name, data)
         names.append(path.name)
     return tuple(names)
@@ -69,10 +71,14 @@ def workload_operations(
         names: list[tuple[str, str | None]] = [(stem, None)] if answer.own else []
         names += [(name, name) for name in answer.names]
         if not names:
-            raise UsageError(f"the workload {file} defines no operation; export setup(ctx) and run(state, i).")
+            raise UsageError(
+                f"the workload {file} defines no operation; export setup(ctx) and run(state, i)."
+            )
         for name, key in names:
             if not _STEM.fullmatch(name):
-                raise UsageError(f"the workload {file} names an operation {name[:80]!r}; use letters, digits, _ . -")
+                raise UsageError(
+                    f"the workload {file} names an operation {name[:80]!r}; use letters, digits, _ . -"
+                )
             # One group for each operation: state of one must not age in the process of another.
             operations.append(
                 Operation(name=name, family=family, module=file, workload=key, group=f"workload:{name}")
