@@ -79,7 +79,7 @@ def filled(
     """Return the entry, made by `fill` where it is missing or damaged; safe between threads and processes.
 
     `fill` gets an empty directory on the same file system; what it raises is passed on and leaves no entry.
-    `key_files` are paths relative to the entry whose digests guard it; those that do not exist are an error.
+    `key_files` are paths or glob patterns relative to the entry; the digests of these files guard it.
     `notify` is told when another process is waited for and when a damaged entry is made again.
 
     Raises:
@@ -125,7 +125,7 @@ def sha256_of(path: Path) -> str:
     return _sha256(path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16384)
 def _sha256(path: Path, _size: int, _mtime_ns: int, _inode: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -157,7 +157,8 @@ def _refill(
     work = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".tmp-{directory.name}-~"))
     try:
         fill(work)
-        stamp = {"schema": 1, "files": {name: sha256_of(work / name) for name in key_files}}
+        files = sorted({path for pattern in key_files for path in work.glob(pattern) if path.is_file()})
+        stamp = {"schema": 1, "files": {str(path.relative_to(work)): sha256_of(path) for path in files}}
         (work / STAMP).write_text(json.dumps(stamp, indent=1), "utf-8")
         _open_to_all(work)
         work.replace(directory)
