@@ -234,13 +234,13 @@ def open_run(text: str, reports: Path = Path("reports")) -> RunFolder:
     """
     candidates = [Path(text).expanduser(), reports / text]
     if text == "last" and reports.is_dir():
-        runs = sorted(
-            (p for p in reports.iterdir() if (p / "plan.json").exists()), key=lambda p: p.stat().st_mtime
-        )
+        runs = sorted((p for p in reports.iterdir() if _is_run(p)), key=lambda p: p.stat().st_mtime)
         candidates = runs[-1:] or candidates
     for path in candidates:
-        if (path / "plan.json").is_file():
+        if _is_run(path):
             return RunFolder(path)
-    raise UsageError(
-        f"there is no run {text[:200]!r} here or under {reports}/; give the path of a run folder."
-    )
+    raise UsageError(f"there is no run {text[:200]!r} here or under {reports}/; give the path of a run folder.")
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "spec.toml").is_file() or (path / "plan.json").is_file()
