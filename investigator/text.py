@@ -38,6 +38,12 @@ def clean_text(text: str, limit: int = DEFAULT_LIMIT) -> str:
     return f"{cleaned[:limit].rstrip()} ... (cut, {len(text):,} characters)"
 
 
+def short_text(text: str, limit: int) -> str:
+    """Make a name of at most `limit` characters for a table; a cut one ends in three dots."""
+    cleaned = clean_text(text, limit)
+    return cleaned if len(cleaned) <= limit else f"{cleaned[: limit - 3].rstrip()}..."
+
+
 def clean_block(text: str, limit: int = 4000) -> str:
     """Do the same for a text of several lines: line breaks stay, each line is cleaned."""
     head = text[:limit]

@@ -1,0 +1,58 @@
+"""The command line that gives a spec again, for people to copy."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from investigator.spec import Spec
+from investigator.text import clean_text
+
+
+def command_line(
+    spec: Spec, *, ops: Sequence[str] | None = None, seed: int | None = None, thorough: bool = False
+) -> str:
+    """Write `spec` as one shell line, options that have their default left out.
+
+    Args:
+        spec: the investigation.
+        ops: operations to name instead of the spec's own.
+        seed: seed to use instead of the spec's own.
+        thorough: let ``--thorough`` decide the rounds.
+    """
+    words = ["investigate", spec.command, "--versions", ",".join(spec.versions)]
+    for option, value in _options(spec, ops=ops, seed=seed, thorough=thorough):
+        words += [option] if value is None else [option, value]
+    return shlex.join(clean_text(word, 2000) for word in words)
+
+
+def _options(
+    spec: Spec, *, ops: Sequence[str] | None, seed: int | None, thorough: bool
+) -> Iterator[tuple[str, str | None]]:
+    default = Spec(versions=())
+    texts = {
+        "--baseline": (spec.baseline, default.baseline),
+        "--addon": (spec.addon, default.addon),
+        "--patch": (spec.patch, default.patch),
+        "--ops": (",".join(spec.ops if ops is None else ops), ",".join(default.ops)),
+        "--cipher": (spec.cipher, default.cipher),
+        "--engine": (spec.engine, default.engine),
+        "--base-image": (spec.base_image, default.base_image),
+        "--cpus": (spec.cpus, default.cpus),
+        "--storage": (spec.storage, default.storage),
+        "--margin": (f"{spec.margin_pct:g}", f"{default.margin_pct:g}"),
+        "--seed": (str(spec.seed if seed is None else seed), str(default.seed)),
+    }
+    if not thorough:
+        texts["--rounds"] = (str(spec.rounds), str(default.rounds))
+        texts["--budget"] = (f"{spec.budget_min:g}", f"{default.budget_min:g}")
+    yield from (
+        (option, value) for option, (value, usual) in texts.items() if value is not None and value != usual
+    )
+    yield from (("--workload", workload) for workload in spec.workloads)
+    yield from (("--param", f"{key}={value}") for key, value in sorted(spec.params.items()))
+    if spec.node_flags:
+        # With an equals sign, because the value itself begins with dashes.
+        yield f"--node-flags={' '.join(spec.node_flags)}", None
+    if spec.prebuilt:
+        yield "--prebuilt", None
+    if thorough:
+        yield "--thorough", None

@@ -1,0 +1,157 @@
+"""Shapes of the view: what a report says, every number already a text, nothing laid out yet.
+
+All texts are clean (one bounded printable line) but not escaped: that depends on the renderer.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from investigator import units
+from investigator.build import AddonBuild, BuildFailure
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the run recorded beside its measurements."""
+
+    tool: str
+    """Name and version of this tool."""
+    folder: str
+    """The run folder as the user would type it."""
+    engine: Mapping[str, object] = {}
+    """`Engine.facts()`; the entry ``engine`` or ``name`` says which engine it was."""
+    host: Mapping[str, object] = {}
+    """Facts of the host; nested mappings are shown with dotted names."""
+    builds: Mapping[str, AddonBuild | BuildFailure] = {}
+    """By environment identifier; empty in ``js`` runs."""
+
+
+class EnvironmentView(msgspec.Struct, frozen=True, kw_only=True):
+    """One environment: columns of the provenance table."""
+
+    short: str
+    """The name used in all other tables."""
+    id: str
+    baseline: bool
+    node: str
+    v8: str
+    abi: str
+    napi: str
+    addon: str
+    """Name and version; empty in ``js`` runs."""
+    flavor: str
+    node_flags: str
+    node_sha256: str
+    binding_sha256: str
+    sqlite3_object_sha256: str
+    compiler: str
+    flags: tuple[tuple[str, str], ...]
+    """Source file and the compiler's command line."""
+
+
+class CellView(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation in one environment."""
+
+    rate: str
+    """Operations per second, or ``failed``."""
+    time: str
+    best: str = units.MISSING
+    """Best round."""
+    spread: str = units.MISSING
+    """Spread over the rounds, (max - min) / min."""
+    cpu: str = units.MISSING
+    gc: str = units.MISSING
+    rounds: str = units.MISSING
+    disturbed: str = units.MISSING
+    """Disturbed passes of all passes."""
+
+
+class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
+    """One comparison."""
+
+    op: str
+    candidate: str
+    against: str
+    change: str
+    """Change in time per operation."""
+    interval: str
+    confidence: str
+    cpu_change: str
+    cpu_interval: str
+    verdict: str
+    """One of the five words of `VERDICT_WORDS`."""
+    mark: str
+    """`FINDING_MARK`, `FLOOR_MARK` or nothing."""
+    published: str
+    """Verdict of the published rule."""
+    remedy: str
+    """For ``cannot tell``: what would decide it. Empty for the others."""
+
+
+class RowView(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation: a cell per environment, a change per candidate (None where there is none)."""
+
+    op: str
+    cells: tuple[CellView, ...]
+    changes: tuple[ChangeView | None, ...]
+    noise: str
+    """Largest end of the interval of the baseline against itself."""
+
+
+class FamilyView(msgspec.Struct, frozen=True, kw_only=True):
+    """The operations of one family in one phase."""
+
+    family: str
+    title: str
+    rows: tuple[RowView, ...]
+
+
+class FailureView(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that could not be built or measured."""
+
+    environment: str
+    op: str
+    """``everything`` where the whole environment failed."""
+    stage: str
+    reason: str
+
+
+class WarningView(msgspec.Struct, frozen=True, kw_only=True):
+    """One warning and the comparisons that carry it."""
+
+    text: str
+    where: tuple[str, ...]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the renderers need."""
+
+    title: str
+    tool: str
+    headline: str
+    summary: tuple[tuple[str, str], ...]
+    """Name and text, the lines under the headline."""
+    environments: tuple[EnvironmentView, ...]
+    baseline: str
+    candidates: tuple[str, ...]
+    """Short names of the environments that are compared with the baseline, in the order of the plan."""
+    warm: tuple[FamilyView, ...]
+    cold: tuple[FamilyView, ...]
+    cold_differs: tuple[tuple[ChangeView, ChangeView], ...]
+    """Pairs (cold, warm) where the cold pass tells something else than the warm ones."""
+    predecessors: tuple[ChangeView, ...]
+    twins: tuple[ChangeView, ...]
+    undecided: tuple[ChangeView, ...]
+    controls: tuple[tuple[str, str], ...]
+    failures: tuple[FailureView, ...]
+    warnings: tuple[WarningView, ...]
+    legend: tuple[str, ...]
+    method: tuple[str, ...]
+    objects: str
+    """Whether ``sqlite3.o`` is the same everywhere; empty where nothing was compiled."""
+    storage: str
+    engine: tuple[tuple[str, str], ...]
+    host: tuple[tuple[str, str], ...]
+    folder: str
+    next_commands: tuple[tuple[str, str], ...]
+    """What it is for, and the command."""

@@ -1,0 +1,269 @@
+"""The one neutral view of a run, computed once from plan, analysis and facts.
+
+The renderers decide where a text stands, never what it says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from investigator import units
+from investigator.analysis import Analysis, CellSummary, Comparison, Interval, PairKind, Phase
+from investigator.build import AddonBuild, BuildFailure
+from investigator.plan import Environment, Failure, Plan
+from investigator.report import wording
+from investigator.report.shapes import (
+    CellView,
+    ChangeView,
+    EnvironmentView,
+    FailureView,
+    FamilyView,
+    RowView,
+    RunFacts,
+    View,
+    WarningView,
+)
+from investigator.text import clean_text, short_text
+
+ENVIRONMENT_NAME_LIMIT = 40
+OPERATION_NAME_LIMIT = 64
+
+
+def build_view(plan: Plan, analysis: Analysis, facts: RunFacts) -> View:
+    """Compute the view. Pure; environments come in the order of the plan, operations too."""
+    names = short_names(plan.environments)
+    baseline = _short(names, plan.baseline)
+    failures = all_failures(analysis, facts.builds)
+    warm = tuple(_changes(analysis, names, "baseline", "warm"))
+    predecessors = tuple(_changes(analysis, names, "predecessor", "warm"))
+    return View(
+        title=clean_text(f"investigate {plan.spec.command}: run {plan.run_id}", 200),
+        tool=clean_text(facts.tool, 80),
+        headline=clean_text(analysis.headline, 600),
+        summary=wording.summary_lines(plan, analysis, facts, names),
+        environments=tuple(
+            _environment(plan, environment, names, facts.builds) for environment in plan.environments
+        ),
+        baseline=baseline,
+        candidates=tuple(names[environment.id] for environment in wording.candidates(plan)),
+        warm=_families(plan, analysis, names, failures, "warm"),
+        cold=_families(plan, analysis, names, failures, "cold"),
+        cold_differs=tuple(_cold_differs(analysis, names)),
+        predecessors=predecessors,
+        twins=tuple(_changes(analysis, names, "twin", "warm")),
+        undecided=tuple(change for change in warm if change.remedy),
+        controls=tuple((control.name, clean_text(control.text, 600)) for control in analysis.controls),
+        failures=tuple(_failure(failure, names) for failure in failures),
+        warnings=_warnings(analysis, names),
+        legend=wording.legend(plan, baseline),
+        method=wording.method(plan, analysis),
+        objects=wording.objects(facts.builds),
+        storage=wording.storage(plan, facts),
+        engine=tuple(flat_facts(facts.engine)),
+        host=tuple(flat_facts(facts.host)),
+        folder=clean_text(facts.folder, 400),
+        next_commands=tuple(wording.next_commands(plan, analysis, facts)),
+    )
+
+
+def short_names(environments: Sequence[Environment]) -> Mapping[str, str]:
+    """Name each environment as briefly as is unambiguous: its label, its version, else its identifier."""
+    plain = {
+        environment.id: short_text(environment.label or environment.node.version, ENVIRONMENT_NAME_LIMIT)
+        for environment in environments
+    }
+    taken = list(plain.values())
+    return {
+        identifier: name if name and taken.count(name) == 1 else short_text(identifier, 80)
+        for identifier, name in plain.items()
+    }
+
+
+def all_failures(analysis: Analysis, builds: Mapping[str, AddonBuild | BuildFailure]) -> tuple[Failure, ...]:
+    """List the failures of the analysis and those of builds that it does not mention."""
+    known = {failure.environment for failure in analysis.failures if failure.op is None}
+    missing = tuple(
+        Failure(environment=environment, op=None, stage="build", reason=build.reason)
+        for environment, build in builds.items()
+        if isinstance(build, BuildFailure) and environment not in known
+    )
+    return (*analysis.failures, *missing)
+
+
+def flat_facts(facts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield name and text of each fact; nested mappings get dotted names, sequences commas."""
+    for key, value in facts.items():
+        name = clean_text(f"{prefix}{key}", 80)
+        if isinstance(value, Mapping):
+            yield from flat_facts(value, f"{name}.")
+        elif isinstance(value, list | tuple | set | frozenset):
+            yield name, clean_text(", ".join(str(item) for item in value), 300)
+        elif value is not None and value != "":
+            yield name, clean_text(str(value), 300)
+
+
+def _short(names: Mapping[str, str], identifier: str) -> str:
+    return names.get(identifier, short_text(identifier, 80))
+
+
+def _environment(
+    plan: Plan,
+    environment: Environment,
+    names: Mapping[str, str],
+    builds: Mapping[str, AddonBuild | BuildFailure],
+) -> EnvironmentView:
+    build = builds.get(environment.id)
+    built = build if isinstance(build, AddonBuild) else None
+    versions = environment.node.versions
+    return EnvironmentView(
+        short=names[environment.id],
+        id=clean_text(environment.id, 120),
+        baseline=environment.id == plan.baseline,
+        node=clean_text(environment.node.version, 80),
+        v8=clean_text(versions.get("v8", ""), 80),
+        abi=clean_text(versions.get("modules", ""), 80),
+        napi=clean_text(versions.get("napi", ""), 80),
+        addon=wording.addon_text(environment),
+        flavor="" if environment.addon is None else environment.flavor,
+        node_flags=clean_text(" ".join(environment.node_flags), 300),
+        node_sha256=clean_text(environment.node.node_sha256, 64),
+        binding_sha256=clean_text(built.binding_sha256, 64) if built else "",
+        sqlite3_object_sha256=clean_text(built.sqlite3_object_sha256 or "", 64) if built else "",
+        compiler=clean_text(built.compiler, 200) if built else "",
+        flags=tuple(
+            (clean_text(source, 120), clean_text(flags, 4000)) for source, flags in built.flags.items()
+        )
+        if built
+        else (),
+    )
+
+
+def _families(
+    plan: Plan,
+    analysis: Analysis,
+    names: Mapping[str, str],
+    failures: Sequence[Failure],
+    phase: Phase,
+) -> tuple[FamilyView, ...]:
+    family_of: dict[str, str] = {operation.name: operation.family for operation in plan.operations}
+    for pair in analysis.comparisons:
+        family_of.setdefault(pair.op, pair.family)
+    for cell in analysis.cells:
+        family_of.setdefault(cell.op, cell.family)
+    cells = {(cell.op, cell.environment): cell for cell in analysis.cells}
+    pairs = {(pair.op, pair.candidate): pair for pair in wording.baseline_pairs(analysis, phase)}
+    if phase == "cold" and not pairs:
+        return ()
+    failed = {(failure.environment, failure.op) for failure in failures}
+
+    def row(op: str) -> RowView:
+        own = [pairs.get((op, environment.id)) for environment in wording.candidates(plan)]
+        return RowView(
+            op=short_text(op, OPERATION_NAME_LIMIT),
+            cells=tuple(
+                _cell(
+                    cells.get((op, environment.id)),
+                    phase,
+                    failed={(environment.id, op), (environment.id, None)} & failed != set(),
+                )
+                for environment in plan.environments
+            ),
+            changes=tuple(None if pair is None else change_view(pair, names) for pair in own),
+            noise=units.format_percent(
+                max((pair.noise_floor_pct for pair in own if pair is not None), default=None), signed=False
+            ),
+        )
+
+    return tuple(
+        FamilyView(family=short_text(family, 40), title=wording.family_title(family), rows=rows)
+        for family in wording.family_order(family_of.values())
+        if (rows := tuple(row(op) for op in family_of if family_of[op] == family))
+    )
+
+
+def _cell(cell: CellSummary | None, phase: Phase, *, failed: bool) -> CellView:
+    if cell is None:
+        return CellView(rate="failed" if failed else units.MISSING, time="")
+    if phase == "cold":
+        cold_ns = units.finite(cell.cold_ns_per_op)
+        return CellView(
+            rate=units.format_rate(1e9 / cold_ns if cold_ns else None), time=units.format_time(cold_ns)
+        )
+    return CellView(
+        rate=units.format_rate(cell.ops_per_s),
+        time=units.format_time(cell.ns_per_op),
+        best=units.format_time(cell.best_ns_per_op),
+        spread=units.format_percent(cell.spread_pct, signed=False),
+        cpu=units.format_time(cell.cpu_ns_per_op),
+        gc=units.format_time(cell.gc_ns_per_op),
+        rounds=f"{cell.rounds:,}",
+        disturbed=f"{cell.disturbed_passes:,} of {cell.passes:,}",
+    )
+
+
+def change_view(pair: Comparison, names: Mapping[str, str]) -> ChangeView:
+    """Put one comparison into words."""
+    return ChangeView(
+        op=short_text(pair.op, OPERATION_NAME_LIMIT),
+        candidate=_short(names, pair.candidate),
+        against=_short(names, pair.baseline),
+        change=units.format_percent(pair.wall.change_pct),
+        interval=units.format_interval(pair.wall.ci_low_pct, pair.wall.ci_high_pct),
+        confidence=units.format_percent(100 * pair.wall.confidence, signed=False),
+        cpu_change=units.format_percent(pair.cpu.change_pct),
+        cpu_interval=units.format_interval(pair.cpu.ci_low_pct, pair.cpu.ci_high_pct),
+        verdict=wording.VERDICT_WORDS[pair.verdict],
+        mark=wording.FINDING_MARK if pair.finding else wording.FLOOR_MARK if pair.below_layout_floor else "",
+        published=pair.published_rule,
+        remedy=wording.remedy(pair),
+    )
+
+
+def _changes(
+    analysis: Analysis, names: Mapping[str, str], kind: PairKind, phase: Phase
+) -> Iterator[ChangeView]:
+    for pair in analysis.comparisons:
+        if pair.kind == kind and pair.phase == phase:
+            yield change_view(pair, names)
+
+
+def _cold_differs(analysis: Analysis, names: Mapping[str, str]) -> Iterator[tuple[ChangeView, ChangeView]]:
+    warm = {(pair.op, pair.candidate): pair for pair in wording.baseline_pairs(analysis, "warm")}
+    for cold in wording.baseline_pairs(analysis, "cold"):
+        partner = warm.get((cold.op, cold.candidate))
+        if partner is not None and tells_more(cold, partner):
+            yield change_view(cold, names), change_view(partner, names)
+
+
+def tells_more(cold: Comparison, warm: Comparison) -> bool:
+    """Whether the cold pass contradicts the warm ones: another decided verdict, or a far larger effect."""
+    flags = {"slower", "faster"}
+    if not {cold.verdict, warm.verdict} & flags or cold.verdict in {"undecided", "invalid"}:
+        return False
+    if cold.verdict != warm.verdict:
+        return True
+    larger, smaller = sorted((abs(cold.wall.change_pct), abs(warm.wall.change_pct)), reverse=True)
+    return larger > 2 * smaller and not _overlap(cold.wall, warm.wall)
+
+
+def _overlap(one: Interval, other: Interval) -> bool:
+    return one.ci_low_pct <= other.ci_high_pct and other.ci_low_pct <= one.ci_high_pct
+
+
+def _failure(failure: Failure, names: Mapping[str, str]) -> FailureView:
+    return FailureView(
+        environment=_short(names, failure.environment),
+        op="everything" if failure.op is None else short_text(failure.op, OPERATION_NAME_LIMIT),
+        stage=clean_text(failure.stage, 40),
+        reason=clean_text(failure.reason, 600),
+    )
+
+
+def _warnings(analysis: Analysis, names: Mapping[str, str]) -> tuple[WarningView, ...]:
+    where: dict[str, list[str]] = {}
+    for pair in analysis.comparisons:
+        for text in pair.warnings:
+            place = f"{short_text(pair.op, OPERATION_NAME_LIMIT)} {_short(names, pair.candidate)}"
+            places = where.setdefault(clean_text(text, 400), [])
+            place += " (cold)" if pair.phase == "cold" else ""
+            if place not in places:
+                places.append(place)
+    return tuple(WarningView(text=text, where=tuple(places)) for text, places in where.items())

@@ -1,0 +1,213 @@
+"""Sentences of the report that are the same in every renderer."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+
+from investigator import units
+from investigator.analysis import Analysis, Comparison, Phase, Verdict
+from investigator.build import AddonBuild, BuildFailure
+from investigator.plan import Environment, Plan
+from investigator.report.commands import command_line
+from investigator.report.shapes import RunFacts
+from investigator.text import clean_text, short_text
+
+FINDING_MARK = "!"
+FLOOR_MARK = "~"
+
+VERDICT_WORDS: Mapping[Verdict, str] = {
+    "slower": "slower",
+    "faster": "faster",
+    "no_change": "no change",
+    "undecided": "cannot tell",
+    "invalid": "invalid",
+}
+"""The five words people see for the five verdicts."""
+
+_FAMILY_TITLES = {
+    "sqlite": "sqlite: the encrypted database through the addon",
+    "js": "js: pure JavaScript, no addon",
+    "boundary": "boundary: single crossings between JavaScript and C++",
+    "core": "core: the same SQL without JavaScript",
+    "host": "host: the same binary every time",
+}
+
+
+def candidates(plan: Plan) -> tuple[Environment, ...]:
+    """List the environments that are compared with the baseline, in the order of the plan."""
+    return tuple(environment for environment in plan.environments if environment.id != plan.baseline)
+
+
+def baseline_pairs(analysis: Analysis, phase: Phase) -> tuple[Comparison, ...]:
+    """List the comparisons with the baseline in one phase."""
+    return tuple(p for p in analysis.comparisons if p.kind == "baseline" and p.phase == phase)
+
+
+def family_order(families: Iterable[str]) -> tuple[str, ...]:
+    """Put families into the order of the report: known ones as listed here, others by name."""
+    present = set(families)
+    return (*(f for f in _FAMILY_TITLES if f in present), *sorted(present - set(_FAMILY_TITLES)))
+
+
+def family_title(family: str) -> str:
+    """Say what a family is."""
+    return _FAMILY_TITLES.get(family, short_text(family, 40))
+
+
+def addon_text(environment: Environment) -> str:
+    """Name and version of the addon; empty where there is none."""
+    if environment.addon is None:
+        return ""
+    return clean_text(f"{environment.addon.name} {environment.addon.version}", 120)
+
+
+def remedy(pair: Comparison) -> str:
+    """Say what would decide an undecided comparison; empty for the others."""
+    if pair.verdict != "undecided":
+        return ""
+    if pair.rounds_needed is None:
+        return "more rounds will not help"
+    rounds = f"{pair.rounds_needed:,} more round{'' if pair.rounds_needed == 1 else 's'}"
+    return rounds if pair.minutes_needed is None else f"{rounds}, {units.format_minutes(pair.minutes_needed)}"
+
+
+def summary_lines(
+    plan: Plan, analysis: Analysis, facts: RunFacts, names: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Say under the headline what was compared: pairs of a name and a text."""
+    baseline = [_described(e, names) for e in plan.environments if e.id == plan.baseline]
+    lines = (
+        ("baseline", "; ".join(baseline)),
+        ("candidates", "; ".join(_described(e, names) for e in candidates(plan))),
+        ("addon", _addon_line(plan)),
+        ("measured", ", ".join(_measured(analysis, facts))),
+        ("storage", storage(plan, facts)),
+    )
+    return tuple((name, text) for name, text in lines if text)
+
+
+def storage(plan: Plan, facts: RunFacts) -> str:
+    """Say where the databases lived; empty in ``js`` runs."""
+    if plan.spec.command != "sqlite":
+        return ""
+    if plan.spec.storage == "disk" or _engine_name(facts).startswith("local"):
+        return "databases lived in a folder of the host's file system"
+    return "databases lived on tmpfs: the disk is hidden (--storage disk measures it)"
+
+
+def objects(builds: Mapping[str, AddonBuild | BuildFailure]) -> str:
+    """Say whether the builds share ``sqlite3.o``; empty where fewer than two were compiled."""
+    digests = [
+        build.sqlite3_object_sha256
+        for build in builds.values()
+        if isinstance(build, AddonBuild) and build.sqlite3_object_sha256 is not None
+    ]
+    if len(digests) < 2:
+        return ""
+    if len(set(digests)) == 1:
+        return f"sqlite3.o is bit-identical in all {len(digests)} builds"
+    return f"sqlite3.o differs: {len(set(digests))} different objects in {len(digests)} builds"
+
+
+def legend(plan: Plan, baseline: str) -> tuple[str, ...]:
+    """Explain the columns and marks of the tables."""
+    finding = units.format_percent(plan.spec.finding_pct, signed=False)
+    marks = (
+        f"{FINDING_MARK} finding: {finding} or more; {FLOOR_MARK} below the layout floor: "
+        "a flag smaller than that can come from code placement alone"
+    )
+    return (
+        f"change: time per operation against {baseline}, with its interval in percent; + is slower",
+        marks,
+        "noise: the baseline measured against itself, largest end of its interval",
+        "published: the rule of published comparisons, best round against best round",
+    )
+
+
+def method(plan: Plan, analysis: Analysis) -> tuple[str, ...]:
+    """Explain how the figures came about, one paragraph each."""
+    spec = plan.spec
+    rounds = (
+        f"Rounds: {spec.rounds}, up to {spec.max_rounds} for cells that were undecided. In every round each "
+        "environment runs in fresh processes, in seeded random order, the baseline twice."
+    )
+    process = (
+        "Value of a process: lower quartile over its passes of wall time without collector pauses, per call, "
+        "plus the mean collector pause. Cold: the first pass of a fresh process, in a table of its own."
+    )
+    change = (
+        "Change: Hodges-Lehmann estimate over rounds of the log ratio to the mean of the two baseline "
+        "processes of the same round, with the exact Walsh-average interval "
+        f"({_confidence(analysis)} for one look; the looks together keep 95 %)."
+    )
+    verdicts = (
+        f"Verdicts: slower or faster when the interval lies wholly beyond {spec.margin_pct:g} %; no change when "
+        f"the intervals of wall and CPU time lie wholly inside {spec.equivalence_pct:g} %; else cannot tell. "
+        "The margins were fixed before the run. An operation whose baseline differs from itself cannot tell."
+    )
+    finding = (
+        f"Finding: slower or faster by {spec.finding_pct:g} % or more. Two builds of different releases "
+        "differ by 1 to 4 % in code placement alone."
+    )
+    return (rounds, process, change, verdicts, finding)
+
+
+def next_commands(plan: Plan, analysis: Analysis, facts: RunFacts) -> Iterator[tuple[str, str]]:
+    """Yield what one might do next, and the command line for it."""
+    folder = clean_text(facts.folder, 400)
+    warm = baseline_pairs(analysis, "warm")
+    undecided = dict.fromkeys(p.op for p in warm if p.verdict == "undecided" and p.rounds_needed is not None)
+    findings = dict.fromkeys(p.op for p in warm if p.finding)
+    yield "show this again", shlex.join(["investigate", "show", folder])
+    if undecided:
+        yield "decide what is undecided", command_line(plan.spec, ops=tuple(undecided), thorough=True)
+    if findings:
+        again = command_line(plan.spec, ops=tuple(findings), seed=plan.spec.seed + 1)
+        yield "measure the findings again", again
+    yield "repeat the whole run", shlex.join(["investigate", "run", f"{folder}/spec.toml"])
+
+
+def _described(environment: Environment, names: Mapping[str, str]) -> str:
+    node, versions = environment.node.version, environment.node.versions
+    short = names[environment.id]
+    parts = [
+        *([] if short == node else [f"Node {node}"]),
+        f"V8 {'.'.join(versions.get('v8', '?').split('.')[:2])}",
+        f"ABI {versions.get('modules', '?')}",
+        *environment.node_flags,
+    ]
+    return clean_text(f"{short} ({', '.join(parts)})", 300)
+
+
+def _addon_line(plan: Plan) -> str:
+    flavors = {"source": "compiled from source", "prebuilt": "the shipped binary"}
+    with_addon = [environment for environment in plan.environments if environment.addon is not None]
+    seen = dict.fromkeys(f"{addon_text(e)}, {flavors.get(e.flavor, e.flavor)}" for e in with_addon)
+    if not seen:
+        return ""
+    encrypted = any(e.addon is not None and e.addon.encrypted for e in with_addon)
+    cipher = f"cipher {plan.spec.cipher}" if encrypted else "no cipher"
+    return clean_text("; ".join((*seen, cipher)), 400)
+
+
+def _measured(analysis: Analysis, facts: RunFacts) -> Iterator[str]:
+    rounds = sorted({cell.rounds for cell in analysis.cells})
+    if rounds:
+        yield f"{rounds[0]} rounds" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]} rounds"
+    if engine := _engine_name(facts):
+        yield f"engine {engine}"
+    passes = sum(cell.passes for cell in analysis.cells)
+    disturbed = sum(cell.disturbed_passes for cell in analysis.cells)
+    if passes:
+        yield f"{units.format_percent(100 * disturbed / passes, signed=False)} of {passes:,} passes disturbed"
+
+
+def _engine_name(facts: RunFacts) -> str:
+    return clean_text(str(facts.engine.get("engine") or facts.engine.get("name") or ""), 80)
+
+
+def _confidence(analysis: Analysis) -> str:
+    confidences = sorted(pair.wall.confidence for pair in baseline_pairs(analysis, "warm"))
+    if not confidences:
+        return units.MISSING
+    ends = [units.format_percent(100 * end, signed=False) for end in (confidences[0], confidences[-1])]
+    return " to ".join(dict.fromkeys(ends))
