@@ -1,6 +1,6 @@
 """What an engine does: run one command, isolated and bounded, and say how it ended.
 
-One task is one container (or one process group under `local`): docker's API can kill a container, not an exec.
+One task is one container (or one process tree under `local`): docker can kill a container, not an exec.
 """
 
 from collections.abc import Mapping
