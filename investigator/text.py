@@ -12,10 +12,14 @@ DEFAULT_LIMIT = 500
 """Characters kept of a text when the caller has no better limit."""
 
 # CSI and OSC sequences as a whole, else "[31m" stays behind when the escape character goes.
-_ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|\x1b[@-_]?")
-# Always markup, or markup where it does not stand inside a word, or at the start of a line.
-_MARKDOWN = re.compile(r"[\\`*{}\[\]#!~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[-+=:]")
-_LIST_ITEM = re.compile(r"^([0-9]{1,9})([.)])")
+_ESCAPE_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|\x1b[@-_]?"
+)
+_MARKDOWN = re.compile(
+    r"[\\`*{}\[\]#~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])"  # anywhere; an underscore not inside a word
+    r"|^[-+](?=[-\s]|$)|^[=:]"  # list item or underline, only at the start
+)
+_LIST_ITEM = re.compile(r"^([0-9]{1,9})([.)])(?=\s|$)")
 # Entities, because a backslash before a column separator means different things to different parsers.
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
 _ZERO_WIDTH = "\u200b"

@@ -111,7 +111,7 @@ class FailureView(msgspec.Struct, frozen=True, kw_only=True):
 
     environment: str
     op: str
-    """``everything`` where the whole environment failed."""
+    """Empty where the whole environment failed."""
     stage: str
     reason: str
 

@@ -28,12 +28,14 @@ OPERATION_NAME_LIMIT = 64
 
 
 def build_view(plan: Plan, analysis: Analysis, facts: RunFacts) -> View:
-    """Compute the view. Pure; environments come in the order of the plan, operations too."""
+    """Compute the view. Pure; environments come in the order of the plan, operations too.
+
+    A predecessor that is the baseline is in the main table and not told twice.
+    """
     names = short_names(plan.environments)
     baseline = _short(names, plan.baseline)
     failures = all_failures(analysis, facts.builds)
     warm = tuple(_changes(analysis, names, "baseline", "warm"))
-    predecessors = tuple(_changes(analysis, names, "predecessor", "warm"))
     return View(
         title=clean_text(f"investigate {plan.spec.command}: run {plan.run_id}", 200),
         tool=clean_text(facts.tool, 80),
@@ -47,7 +49,11 @@ def build_view(plan: Plan, analysis: Analysis, facts: RunFacts) -> View:
         warm=_families(plan, analysis, names, failures, "warm"),
         cold=_families(plan, analysis, names, failures, "cold"),
         cold_differs=tuple(_cold_differs(analysis, names)),
-        predecessors=predecessors,
+        predecessors=tuple(
+            change
+            for change in _changes(analysis, names, "predecessor", "warm")
+            if change.against != baseline
+        ),
         twins=tuple(_changes(analysis, names, "twin", "warm")),
         undecided=tuple(change for change in warm if change.remedy),
         controls=tuple((control.name, clean_text(control.text, 600)) for control in analysis.controls),
@@ -251,7 +257,7 @@ def _overlap(one: Interval, other: Interval) -> bool:
 def _failure(failure: Failure, names: Mapping[str, str]) -> FailureView:
     return FailureView(
         environment=_short(names, failure.environment),
-        op="everything" if failure.op is None else short_text(failure.op, OPERATION_NAME_LIMIT),
+        op="" if failure.op is None else short_text(failure.op, OPERATION_NAME_LIMIT),
         stage=clean_text(failure.stage, 40),
         reason=clean_text(failure.reason, 600),
     )

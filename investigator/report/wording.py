@@ -90,8 +90,8 @@ def storage(plan: Plan, facts: RunFacts) -> str:
     if plan.spec.command != "sqlite":
         return ""
     if plan.spec.storage == "disk" or _engine_name(facts).startswith("local"):
-        return "databases lived in a folder of the host's file system"
-    return "databases lived on tmpfs: the disk is hidden (--storage disk measures it)"
+        return "Databases lived in a folder of the host's file system"
+    return "Databases lived on tmpfs: the disk is hidden (--storage disk measures it)"
 
 
 def objects(builds: Mapping[str, AddonBuild | BuildFailure]) -> str:
@@ -110,9 +110,8 @@ def objects(builds: Mapping[str, AddonBuild | BuildFailure]) -> str:
 
 def legend(plan: Plan, baseline: str) -> tuple[str, ...]:
     """Explain the columns and marks of the tables."""
-    finding = units.format_percent(plan.spec.finding_pct, signed=False)
     marks = (
-        f"{FINDING_MARK} finding: {finding} or more; {FLOOR_MARK} below the layout floor: "
+        f"{FINDING_MARK} finding: {plan.spec.finding_pct:g} % or more; {FLOOR_MARK} below the layout floor: "
         "a flag smaller than that can come from code placement alone"
     )
     return (
@@ -140,9 +139,10 @@ def method(plan: Plan, analysis: Analysis) -> tuple[str, ...]:
         f"({_confidence(analysis)} for one look; the looks together keep 95 %)."
     )
     verdicts = (
-        f"Verdicts: slower or faster when the interval lies wholly beyond {spec.margin_pct:g} %; no change when "
-        f"the intervals of wall and CPU time lie wholly inside {spec.equivalence_pct:g} %; else cannot tell. "
-        "The margins were fixed before the run. An operation whose baseline differs from itself cannot tell."
+        f"Verdicts: slower or faster when the interval lies wholly beyond {spec.margin_pct:g} %; no change "
+        f"when the intervals of wall and CPU time lie wholly inside {spec.equivalence_pct:g} %; "
+        "else cannot tell. The margins were fixed before the run. An operation whose baseline differs from "
+        "itself cannot tell."
     )
     finding = (
         f"Finding: slower or faster by {spec.finding_pct:g} % or more. Two builds of different releases "
@@ -152,7 +152,7 @@ def method(plan: Plan, analysis: Analysis) -> tuple[str, ...]:
 
 
 def next_commands(plan: Plan, analysis: Analysis, facts: RunFacts) -> Iterator[tuple[str, str]]:
-    """Yield what one might do next, and the command line for it."""
+    """Yield what one might do next, with its command line."""
     folder = clean_text(facts.folder, 400)
     warm = baseline_pairs(analysis, "warm")
     undecided = dict.fromkeys(p.op for p in warm if p.verdict == "undecided" and p.rounds_needed is not None)
