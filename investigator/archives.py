@@ -60,7 +60,7 @@ def unpack(
                 written[path] = None
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise UsageError(
-            f"{archive.name} is not a complete tar archive ({clean_text(str(error), 120)}); fetch or pack it again"
+            f"{archive.name} is not a complete tar archive ({clean_text(str(error), 100)}); fetch it again"
         ) from error
     return tuple(written)
 

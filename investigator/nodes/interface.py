@@ -43,7 +43,7 @@ class NodeBuild(msgspec.Struct, frozen=True, kw_only=True):
     node_sha256: str
     """Digest of ``bin/node``: the identity of the build."""
     versions: Mapping[str, str]
-    """``process.versions`` as the binary itself printed them: v8, modules (the ABI), napi, openssl, uv, ..."""
+    """``process.versions`` as the binary itself printed them: v8, modules (the ABI), napi, openssl, ..."""
     config_sha256: str
     """Digest of the sorted JSON of ``process.config``."""
     label: str | None = None
