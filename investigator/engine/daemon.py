@@ -58,7 +58,8 @@ def _context_host() -> str | None:
         context = ContextAPI.get_current_context()
     except (docker.errors.DockerException, OSError, ValueError, KeyError):
         return None
-    return context.Host if context is not None else None
+    # The context that is set may have been deleted; the SDK then returns None, whatever its types say.
+    return getattr(context, "Host", None)
 
 
 @contextmanager
