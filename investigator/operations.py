@@ -1,8 +1,12 @@
 """The catalogue of built-in operations: names, families and files. Names are part of the output format."""
 
+import difflib
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+
+from investigator.errors import UsageError
 
 Family = Literal["sqlite", "js", "boundary", "core", "host"]
 
@@ -22,3 +26,96 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Calls of the cold pass, fixed here so that it means the same everywhere."""
     group: str = ""
     """Operations of one group share a process; a user's workload has a process of its own."""
+
+
+def _sqlite(name: str, file: str, cold_calls: int, *, essential: bool = False) -> Operation:
+    return Operation(
+        name=name,
+        family="sqlite",
+        module=f"sqlcipher_bench/operations/{file}.mjs",
+        workload=None if file == name else name,
+        essential=essential,
+        cold_calls=cold_calls,
+        group="sqlite",
+    )
+
+
+def _js(name: str, cold_calls: int = 1, *, essential: bool = True) -> Operation:
+    return Operation(
+        name=name,
+        family="js",
+        module=f"node_fixtures/js_controls/{name}.mjs",
+        essential=essential,
+        cold_calls=cold_calls,
+        group="js",
+    )
+
+
+# Cold passes: as many calls as the published suites time, where that stays within some 20 ms.
+SQLITE = (
+    _sqlite("open_key", "open_key", 1, essential=True),
+    _sqlite("select_point", "select", 1_000, essential=True),
+    _sqlite("select_range", "select", 100, essential=True),
+    _sqlite("select_range_raw", "select", 100),
+    _sqlite("select_iterate", "select", 100, essential=True),
+    _sqlite("select_uncached", "select", 20),
+    _sqlite("select_blob_3k", "select", 1_000, essential=True),
+    _sqlite("select_blob_30k", "select", 100),
+    _sqlite("select_blob_100k", "select", 100, essential=True),
+    _sqlite("bind_text_ascii_20", "bind_text", 1_000, essential=True),
+    _sqlite("bind_text_ascii_200", "bind_text", 1_000),
+    _sqlite("bind_text_ascii_2k", "bind_text", 1_000),
+    _sqlite("bind_text_ascii_10k", "bind_text", 1_000, essential=True),
+    _sqlite("bind_text_latin1_2k", "bind_text", 1_000),
+    _sqlite("bind_text_twobyte_2k", "bind_text", 1_000, essential=True),
+    _sqlite("select_udf", "select", 100),
+    _sqlite("insert_row", "write", 100, essential=True),
+    _sqlite("insert_batch", "write", 1, essential=True),
+    _sqlite("update_row", "write", 100, essential=True),
+    _sqlite("delete_row", "write", 100, essential=True),
+)
+"""Operations on the encrypted mailbox, in the order of the tables."""
+
+JS = (
+    _js("json_parse"),
+    _js("json_stringify"),
+    _js("sort_numbers"),
+    _js("string_concat", 10),
+    _js("regex_emails"),
+    _js("sha256_8mb"),
+    _js("map_fill"),
+    _js("rows_twin", 100, essential=False),
+)
+"""Pure JavaScript: the seven workloads of the published comparison, and the twin of ``select_range``."""
+
+CATALOGUE = (*SQLITE, *JS)
+
+_BY_NAME = {operation.name: operation for operation in CATALOGUE}
+
+
+def find(name: str) -> Operation | None:
+    """Return the built-in operation of that name, None where there is none."""
+    return _BY_NAME.get(name)
+
+
+def choose(names: Sequence[str], *, families: Sequence[Family]) -> tuple[Operation, ...]:
+    """Return the operations that ``--ops`` names, in the order of the catalogue, each once.
+
+    `names` holds operations, ``essential`` or ``all`` in any mixture; only operations of `families` count.
+    Raises `UsageError` for a name that is none of these, with the nearest ones.
+    """
+    offered = tuple(operation for operation in CATALOGUE if operation.family in families)
+    chosen = {name for wanted in names for name in _expand(wanted, offered)}
+    return tuple(operation for operation in offered if operation.name in chosen)
+
+
+def _expand(wanted: str, offered: Sequence[Operation]) -> list[str]:
+    known = [operation.name for operation in offered]
+    if wanted == "all":
+        return known
+    if wanted == "essential":
+        return [operation.name for operation in offered if operation.essential]
+    if wanted in known:
+        return [wanted]
+    near = ", ".join(difflib.get_close_matches(wanted[:80], known, n=3)) or ", ".join(known)
+    raise UsageError(f"there is no operation {wanted[:80]!r} in this command; use all, essential, or {near}")
