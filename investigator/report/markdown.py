@@ -259,12 +259,14 @@ def _provenance(view: View) -> Iterator[str]:
     )
     yield " ".join(f"{_text(sentence)}." for sentence in (view.objects, view.storage) if sentence)
     yield from _flags(view.environments)
-    if view.engine:
-        yield "### Engine and isolation"
-        yield _facts_table(view.engine)
-    if view.host:
-        yield "### Host"
-        yield _facts_table(view.host)
+    for title, facts in (
+        ("Engine and isolation", view.engine),
+        ("Host", view.host),
+        ("Run", view.run),
+    ):
+        if facts:
+            yield f"### {title}"
+            yield _facts_table(facts)
 
 
 def _flags(environments: Sequence[EnvironmentView]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from investigator import units
 from investigator.build import AddonBuild, BuildFailure
 
 
-class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the run recorded beside its measurements."""
 
     tool: str
@@ -19,9 +19,11 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     """The run folder as the user would type it."""
     engine: Mapping[str, object] = {}
-    """`Engine.facts()`; the entry ``engine`` or ``name`` says which engine it was."""
+    """`Engine.facts()`; the entries ``engine`` and ``version`` also stand under the headline."""
     host: Mapping[str, object] = {}
-    """Facts of the host; nested mappings are shown with dotted names."""
+    """Facts of the host; nested mappings are shown with dotted names, ``*_bytes`` in binary units."""
+    run: Mapping[str, object] = {}
+    """What else run.json holds: start, digests of the fixtures, what the measuring cost."""
     builds: Mapping[str, AddonBuild | BuildFailure] = {}
     """By environment identifier; empty in ``js`` runs."""
 
@@ -152,6 +154,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     storage: str
     engine: tuple[tuple[str, str], ...]
     host: tuple[tuple[str, str], ...]
+    run: tuple[tuple[str, str], ...]
     folder: str
     next_commands: tuple[tuple[str, str], ...]
     """What it is for, and the command."""

@@ -16,8 +16,8 @@ from investigator.report.shapes import (
     EnvironmentView,
     FailureView,
     FamilyView,
+    ReportFacts,
     RowView,
-    RunFacts,
     View,
     WarningView,
 )
@@ -27,7 +27,7 @@ ENVIRONMENT_NAME_LIMIT = 40
 OPERATION_NAME_LIMIT = 64
 
 
-def build_view(plan: Plan, analysis: Analysis, facts: RunFacts) -> View:
+def build_view(plan: Plan, analysis: Analysis, facts: ReportFacts) -> View:
     """Compute the view. Pure; environments come in the order of the plan, operations too.
 
     A predecessor that is the baseline is in the main table and not told twice.
@@ -65,6 +65,7 @@ def build_view(plan: Plan, analysis: Analysis, facts: RunFacts) -> View:
         storage=wording.storage(plan, facts),
         engine=tuple(flat_facts(facts.engine)),
         host=tuple(flat_facts(facts.host)),
+        run=tuple(flat_facts(facts.run)),
         folder=clean_text(facts.folder, 400),
         next_commands=tuple(wording.next_commands(plan, analysis, facts)),
     )
@@ -102,6 +103,10 @@ def flat_facts(facts: Mapping[str, object], prefix: str = "") -> Iterator[tuple[
             yield from flat_facts(value, f"{name}.")
         elif isinstance(value, list | tuple | set | frozenset):
             yield name, clean_text(", ".join(str(item) for item in value), 300)
+        elif isinstance(value, int | float) and name.endswith("_bytes"):
+            yield name, units.format_bytes(value)
+        elif isinstance(value, float):
+            yield name, f"{value:.4g}"
         elif value is not None and value != "":
             yield name, clean_text(str(value), 300)
 

@@ -8,7 +8,7 @@ from investigator.analysis import Analysis, Comparison, Phase, Verdict
 from investigator.build import AddonBuild, BuildFailure
 from investigator.plan import Environment, Plan
 from investigator.report.commands import command_line
-from investigator.report.shapes import RunFacts
+from investigator.report.shapes import ReportFacts
 from investigator.text import clean_text, short_text
 
 FINDING_MARK = "!"
@@ -71,7 +71,7 @@ def remedy(pair: Comparison) -> str:
 
 
 def summary_lines(
-    plan: Plan, analysis: Analysis, facts: RunFacts, names: Mapping[str, str]
+    plan: Plan, analysis: Analysis, facts: ReportFacts, names: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     """Say under the headline what was compared: pairs of a name and a text."""
     baseline = [_described(e, names) for e in plan.environments if e.id == plan.baseline]
@@ -85,11 +85,11 @@ def summary_lines(
     return tuple((name, text) for name, text in lines if text)
 
 
-def storage(plan: Plan, facts: RunFacts) -> str:
+def storage(plan: Plan, facts: ReportFacts) -> str:
     """Say where the databases lived; empty in ``js`` runs."""
     if plan.spec.command != "sqlite":
         return ""
-    if plan.spec.storage == "disk" or _engine_name(facts).startswith("local"):
+    if plan.spec.storage == "disk" or _engine_name(facts) == "local":
         return "Databases lived in a folder of the host's file system"
     return "Databases lived on tmpfs: the disk is hidden (--storage disk measures it)"
 
@@ -151,7 +151,7 @@ def method(plan: Plan, analysis: Analysis) -> tuple[str, ...]:
     return (rounds, process, change, verdicts, finding)
 
 
-def next_commands(plan: Plan, analysis: Analysis, facts: RunFacts) -> Iterator[tuple[str, str]]:
+def next_commands(plan: Plan, analysis: Analysis, facts: ReportFacts) -> Iterator[tuple[str, str]]:
     """Yield what one might do next, with its command line."""
     folder = clean_text(facts.folder, 400)
     warm = baseline_pairs(analysis, "warm")
@@ -189,20 +189,20 @@ def _addon_line(plan: Plan) -> str:
     return clean_text("; ".join((*seen, cipher)), 400)
 
 
-def _measured(analysis: Analysis, facts: RunFacts) -> Iterator[str]:
+def _measured(analysis: Analysis, facts: ReportFacts) -> Iterator[str]:
     rounds = sorted({cell.rounds for cell in analysis.cells})
     if rounds:
         yield f"{rounds[0]} rounds" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]} rounds"
     if engine := _engine_name(facts):
-        yield f"engine {engine}"
+        yield f"engine {engine} {clean_text(str(facts.engine.get('version', '')), 80)}".rstrip()
     passes = sum(cell.passes for cell in analysis.cells)
     disturbed = sum(cell.disturbed_passes for cell in analysis.cells)
     if passes:
         yield f"{units.format_percent(100 * disturbed / passes, signed=False)} of {passes:,} passes disturbed"
 
 
-def _engine_name(facts: RunFacts) -> str:
-    return clean_text(str(facts.engine.get("engine") or facts.engine.get("name") or ""), 80)
+def _engine_name(facts: ReportFacts) -> str:
+    return clean_text(str(facts.engine.get("engine", "")), 80)
 
 
 def _confidence(analysis: Analysis) -> str:

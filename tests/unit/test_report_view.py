@@ -1,0 +1,152 @@
+import io
+import shlex
+
+import msgspec
+import pytest
+
+from investigator.console import Console
+from investigator.operations import Operation
+from investigator.plan import Failure
+from investigator.report import markdown
+from investigator.report.commands import command_line
+from investigator.report.terminal import TerminalReport
+from investigator.report.view import build_view, short_names, tells_more
+from investigator.spec import Spec
+from tests.unit import report_synthetic as synthetic
+from tests.unit.report_synthetic import HOSTILE, comparison
+
+
+def rendered(view, width=120):
+    out = io.StringIO()
+    Console(stdout=out, stderr=io.StringIO(), environment={"COLUMNS": str(width)}).result(
+        TerminalReport(view)
+    )
+    return out.getvalue()
+
+
+def hostile_view():
+    """Every name and text from outside is hostile, and a megabyte long."""
+    huge = HOSTILE + "x" * 1_000_000
+    plan, analysis = synthetic.plan(), synthetic.analysis(huge)
+    environments = tuple(
+        msgspec.structs.replace(e, label=f"{HOSTILE}{i}") for i, e in enumerate(plan.environments)
+    )
+    plan = msgspec.structs.replace(
+        plan,
+        run_id=huge,
+        environments=environments,
+        spec=msgspec.structs.replace(plan.spec, versions=(huge,), params={"k": HOSTILE}),
+        operations=(Operation(name=huge, family="sqlite", module="m"),),
+    )
+    analysis = msgspec.structs.replace(
+        analysis,
+        cells=tuple(msgspec.structs.replace(c, op=huge, family=HOSTILE) for c in analysis.cells),
+        comparisons=tuple(
+            msgspec.structs.replace(c, op=huge, family=HOSTILE, warnings=(huge, HOSTILE))
+            for c in analysis.comparisons
+        ),
+        controls=tuple(msgspec.structs.replace(c, text=huge) for c in analysis.controls),
+        failures=(Failure(environment=huge, op=huge, stage=huge, reason=huge),),
+    )
+    facts = msgspec.structs.replace(
+        synthetic.facts(),
+        folder=huge,
+        tool=huge,
+        engine={"engine": huge, huge: huge},
+        host={huge: {huge: [huge]}},
+    )
+    return build_view(plan, analysis, facts)
+
+
+@pytest.mark.parametrize("width", [120, 80, 40])
+def test_hostile_texts_do_nothing_to_a_terminal(width):
+    text = rendered(hostile_view(), width)
+    assert "\x1b" not in text
+    assert "\x9b" not in text
+    assert "\u202e" not in text
+    assert "[bold" in text  # shown, not interpreted
+    assert len(text) < 100_000
+
+
+def test_hostile_texts_do_nothing_to_a_page():
+    text = markdown.render(hostile_view())
+    assert len(text) < 200_000
+    outside_fences = "".join(text.split("```text")[0])
+    assert "<script" not in outside_fences
+    assert "<img" not in outside_fences
+    assert "\u202e" not in text
+    for table in (block for block in text.split("\n\n") if block.startswith("| ")):
+        columns = {line.count("|") for line in table.splitlines()}
+        assert len(columns) == 1, table[:500]
+
+
+def test_short_names_are_unambiguous():
+    a, b = synthetic.environment("24.11.1", "a"), synthetic.environment("24.11.1", "b")
+    assert list(short_names((a, b)).values()) == ["a", "b"]
+    same = synthetic.environment("24.11.1")
+    other = msgspec.structs.replace(same, id="node24.11.1+bsm11.10.0")
+    assert list(short_names((same, other)).values()) == ["node24.11.1+bsm12.11.1", "node24.11.1+bsm11.10.0"]
+
+
+def test_one_environment_alone_and_nothing_measured():
+    plan = synthetic.plan(synthetic.environment("22.21.1"))
+    analysis = msgspec.structs.replace(
+        synthetic.analysis("cannot tell: nothing was measured."),
+        cells=(),
+        comparisons=(),
+        controls=(),
+        failures=(),
+    )
+    view = build_view(plan, analysis, synthetic.facts())
+    assert "cannot tell: nothing was measured." in rendered(view)
+    assert "Nothing: every planned cell was measured." in markdown.render(view)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_five_environments_fit_any_width(width):
+    extra = [synthetic.environment("24.11.1", label) for label in ("fix-one", "fix-two")]
+    plan = synthetic.plan(*(synthetic.environment(v) for v in ("20.19.5", "22.21.1", "24.11.1")), *extra)
+    text = rendered(build_view(plan, synthetic.analysis(), synthetic.facts()), width)
+    assert max(len(line) for line in text.partition("Run folder:")[0].splitlines()) <= width
+
+
+@pytest.mark.parametrize(
+    ("cold", "warm", "more"),
+    [
+        ((31.0, 9.0, "slower", ""), (0.1, 1.0, "no_change", ""), True),
+        ((0.2, 1.0, "no_change", ""), (50.0, 2.0, "slower", ""), True),
+        ((-20.0, 5.0, "faster", ""), (50.0, 2.0, "slower", ""), True),
+        ((60.0, 9.0, "slower", ""), (6.0, 2.0, "slower", ""), True),
+        ((9.0, 9.0, "slower", ""), (6.0, 2.0, "slower", ""), False),
+        ((40.0, 60.0, "undecided", ""), (50.0, 2.0, "slower", ""), False),
+        ((0.2, 1.0, "no_change", ""), (0.1, 1.0, "no_change", ""), False),
+        ((0.2, 1.0, "no_change", ""), (0.1, 9.0, "undecided", ""), False),
+    ],
+)
+def test_a_cold_row_stands_only_where_it_tells_something_else(cold, warm, more):
+    pair = [
+        comparison("op", "sqlite", "c", effect, phase=p) for effect, p in ((cold, "cold"), (warm, "warm"))
+    ]
+    assert tells_more(*pair) is more
+
+
+def test_the_next_command_is_one_a_shell_can_read():
+    spec = Spec(
+        versions=("a=24.11.1", "fix=path:./my out"),
+        baseline="a",
+        node_flags=("--no-maglev", "--single-threaded-gc"),
+        params={"k": "v; rm -rf /"},
+        workloads=("w.mjs",),
+        cipher="sqlcipher",
+        prebuilt=True,
+        rounds=12,
+    )
+    words = shlex.split(command_line(spec, ops=("x", "y"), seed=2))
+    assert words == [
+        *("investigate", "sqlite", "--versions", "a=24.11.1,fix=path:./my out", "--baseline", "a"),
+        *("--ops", "x,y", "--cipher", "sqlcipher", "--seed", "2", "--rounds", "12"),
+        *("--workload", "w.mjs", "--param", "k=v; rm -rf /"),
+        *("--node-flags=--no-maglev --single-threaded-gc", "--prebuilt"),
+    ]
+    assert command_line(Spec(versions=("20", "22"))) == "investigate sqlite --versions 20,22"
+    assert "--rounds" not in command_line(spec, thorough=True)
