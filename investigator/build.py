@@ -1,9 +1,50 @@
-"""Compile the addon against each Node build, in a container without network, once per cache key."""
+"""Compile the addon against each Node build, in isolation without network, once per cache key.
 
-from collections.abc import Mapping
-from pathlib import Path
+The host never runs anything of a package, and never takes more from a build than named regular files: the
+binary, the amalgamation's object file, the log. The package's JavaScript comes from the fetched package
+itself. The amalgamation (nine tenths of the work) is compiled once: the first build of a package fills a
+compiler cache of that package, then the others run in parallel and find it there.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import Final, Protocol
 
 import msgspec
+
+from investigator import cache, protocol, resources
+from investigator.addons import AddonPackage
+from investigator.build_log import commands, first_error
+from investigator.engine.interface import Engine, Mount, Outcome, Task
+from investigator.nodes.interface import NodeBuild
+from investigator.observer import NullObserver, Observer
+from investigator.spec import Flavor
+from investigator.text import clean_text
+
+RECIPE: Final = 1
+"""Raise it whenever the way of building changes: it is part of every cache key."""
+BUILD_TIMEOUT_S: Final = 1800.0
+PROBE_TIMEOUT_S: Final = 60.0
+LOAD_TIMEOUT_S: Final = 60.0
+
+_KIND: Final = "builds"
+_RECORD: Final = "build.json"
+_OBJECT: Final = "sqlite3.o"
+_LOG: Final = "build.log"
+_LOG_BYTES: Final = 16 << 20
+_RELEASE: Final = "build/Release"
+_GYP: Final = "lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js"
+_GYP_ARGUMENTS: Final = ("rebuild", "--release")
 
 
 class AddonBuild(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,7 +53,8 @@ class AddonBuild(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     """Content address: Node digest, addon integrity, patch, base image digest, compiler, flags, fixtures."""
     directory: Path
-    """Cache entry: ``package/`` (the addon's JS), the ``.node``, ``sqlite3.a`` (source builds), ``build.log``."""
+    """Cache entry: ``package/`` (the addon's JS and sources), the ``.node``; source builds also ``sqlite3.o``
+    (the amalgamation, to be linked elsewhere) and ``build.log``."""
     entry: str
     """The addon's main JS file relative to `directory`, e.g. ``package/lib/index.js``."""
     binding: str
@@ -23,7 +65,8 @@ class AddonBuild(msgspec.Struct, frozen=True, kw_only=True):
     compiler: str
     """First line of ``g++ --version``; empty for a shipped binary."""
     flags: Mapping[str, str]
-    """Full command line of the compiler per source file (``sqlite3.c``, ``better_sqlite3.cpp``)."""
+    """Full command line of the compiler per source file (``sqlite3.c``, ``better_sqlite3.cpp``), and of the
+    linker for the ``.node``. Mounted directories have the same names everywhere (``/node``, ``/build``)."""
     elapsed_s: float
     """What the build took when it was made."""
 
@@ -35,3 +78,642 @@ class BuildFailure(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence with the compiler's first error, or the load test's."""
     log: Path | None = None
     """The kept log."""
+
+
+class Wanted(Protocol):
+    """What a build is made for; `plan.Environment` is one."""
+
+    @property
+    def id(self) -> str:
+        """Name in progress and error texts."""
+
+    @property
+    def node(self) -> NodeBuild:
+        """The Node build whose headers are used."""
+
+    @property
+    def addon(self) -> AddonPackage | None:
+        """The addon; None in ``js`` runs."""
+
+    @property
+    def flavor(self) -> Flavor:
+        """``source`` or ``prebuilt``."""
+
+
+class Toolchain(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine's base offers to a build."""
+
+    compiler: str
+    """First line of ``g++ --version``; empty where there is none."""
+    shares_objects: bool
+    """Whether there is a ccache, so that the amalgamation is compiled once."""
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True):
+    """``build.json`` of a cache entry: an `AddonBuild` without its place."""
+
+    schema: int = 1
+    entry: str
+    binding: str
+    binding_sha256: str
+    sqlite3_object_sha256: str | None
+    compiler: str
+    flags: dict[str, str]
+    elapsed_s: float
+
+
+class _FailedError(Exception):
+    """Leaves a cache fill without an entry; becomes a `BuildFailure` in this module."""
+
+    def __init__(self, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.log = log
+
+
+# -- the two verbs ------------------------------------------------------------------------------------------
+
+
+def build_all(
+    engine: Engine,
+    environments: Sequence[Wanted],
+    *,
+    jobs: int | None = None,
+    observer: Observer | None = None,
+) -> dict[str, AddonBuild | BuildFailure]:
+    """Build what the environments need, in parallel, the amalgamation of each package once and first.
+
+    Args:
+        engine: where the compiler runs.
+        environments: those without an addon or with ``node:sqlite`` need no build and are left out.
+        jobs: processes at a time; None takes the cores of this machine.
+        observer: told of each build.
+
+    Returns:
+        One build or failure for each environment identifier.
+
+    Raises:
+        EngineMissingError: the engine does not answer any more.
+        HostUnfitError: the disk is full.
+    """
+    jobs = jobs or os.cpu_count() or 1
+    observer = observer or NullObserver()
+    pending = [e for e in environments if e.addon is not None and e.addon.kind == "package"]
+    if not pending:
+        return {}
+    toolchain = survey(engine)
+    distinct = {build_key(engine, toolchain, e.node, _package(e), e.flavor): e for e in reversed(pending)}
+    leaders, followers = _phases(engine, toolchain, dict(reversed(distinct.items())))
+    observer.stage_started("build", len(distinct))
+    results: dict[str, AddonBuild | BuildFailure] = {}
+    for phase in (leaders, followers):
+        if not phase:
+            continue
+        workers = min(jobs, len(phase))
+
+        def build(
+            item: tuple[str, Wanted], share: int = max(1, jobs // workers)
+        ) -> AddonBuild | BuildFailure:
+            _, wanted = item
+            observer.activity(f"build {wanted.id}")
+            built = build_addon(
+                engine,
+                wanted.node,
+                _package(wanted),
+                wanted.flavor,
+                toolchain=toolchain,
+                jobs=share,
+                notify=observer.note,
+            )
+            observer.step("build", wanted.id)
+            return built
+
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            results.update(zip((key for key, _ in phase), pool.map(build, phase), strict=True))
+    return {e.id: results[build_key(engine, toolchain, e.node, _package(e), e.flavor)] for e in pending}
+
+
+def build_addon(
+    engine: Engine,
+    node: NodeBuild,
+    addon: AddonPackage,
+    flavor: Flavor,
+    *,
+    toolchain: Toolchain | None = None,
+    jobs: int = 1,
+    timeout_s: float = BUILD_TIMEOUT_S,
+    notify: Callable[[str], None] | None = None,
+) -> AddonBuild | BuildFailure:
+    """Take the build from the cache, or make it.
+
+    Args:
+        engine: where the compiler runs.
+        node: the build whose headers are used; its binary is not run.
+        addon: a fetched package (never ``node:sqlite``, which needs no build).
+        flavor: ``source`` compiles, ``prebuilt`` takes the shipped binary.
+        toolchain: what `survey` said, if it was asked already.
+        jobs: processes of the compiler at a time.
+        timeout_s: after which the build counts as hanging.
+        notify: told when another process is waited for or a damaged entry is made again.
+
+    Returns:
+        The build; or the failure with the compiler's first error and the place of the log.
+
+    Raises:
+        EngineMissingError: the engine does not answer any more.
+        HostUnfitError: the disk is full.
+    """
+    toolchain = toolchain or survey(engine)
+    key = build_key(engine, toolchain, node, addon, flavor)
+
+    def fill(directory: Path) -> None:
+        if flavor == "prebuilt":
+            _take_shipped(directory, node, addon)
+        else:
+            _compile(engine, directory, node, addon, toolchain, jobs, timeout_s)
+
+    try:
+        directory = cache.filled(_KIND, key, fill, key_files=(_RECORD, "*.node", _OBJECT), notify=notify)
+    except _FailedError as failure:
+        return BuildFailure(reason=failure.reason, log=_keep_log(key, failure.log))
+    record = msgspec.json.decode((directory / _RECORD).read_bytes(), type=_Record)
+    return AddonBuild(
+        key=key,
+        directory=directory,
+        entry=record.entry,
+        binding=record.binding,
+        binding_sha256=record.binding_sha256,
+        sqlite3_object_sha256=record.sqlite3_object_sha256,
+        compiler=record.compiler,
+        flags=record.flags,
+        elapsed_s=record.elapsed_s,
+    )
+
+
+def survey(engine: Engine) -> Toolchain:
+    """Ask the engine's base for its compiler and compiler cache."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        compiler, ccache = pool.map(
+            lambda name: engine.run(
+                Task(
+                    command=(name, "--version"),
+                    purpose=f"look for {name}",
+                    environment={"LC_ALL": "C"},
+                    timeout_s=PROBE_TIMEOUT_S,
+                )
+            ),
+            ("g++", "ccache"),
+        )
+    first = compiler.stdout.strip().splitlines()[:1]
+    return Toolchain(
+        compiler=clean_text(first[0], 200) if compiler.ok and first else "", shares_objects=ccache.ok
+    )
+
+
+def build_key(
+    engine: Engine, toolchain: Toolchain, node: NodeBuild, addon: AddonPackage, flavor: Flavor
+) -> str:
+    """Content address of a build: 64 hexadecimal digits over everything that can change it."""
+    tools = resources.node_tools()
+    parts = {
+        "recipe": RECIPE,
+        "node": [node.node_sha256, node.config_sha256, node.versions.get("modules", "")],
+        "addon": [addon.name, addon.version, addon.integrity, addon.patch_sha256],
+        "flavor": flavor,
+        "base": _base(engine),
+        "compiler": toolchain.compiler,
+        "flags": _GYP_ARGUMENTS,
+        "node-gyp": json.loads((tools / _GYP).parents[1].joinpath("package.json").read_text("utf-8"))[
+            "version"
+        ],
+        "fixtures": resources.digest("node_fixtures/compile"),
+    }
+    return _address(parts)
+
+
+def _address(parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _base(engine: Engine) -> str:
+    facts = engine.facts()
+    return facts.get("base") or facts.get("image_id") or platform.platform()
+
+
+def _package(wanted: Wanted) -> AddonPackage:
+    assert wanted.addon is not None  # noqa: S101 - callers have filtered
+    return wanted.addon
+
+
+def _phases(
+    engine: Engine, toolchain: Toolchain, distinct: Mapping[str, Wanted]
+) -> tuple[list[tuple[str, Wanted]], list[tuple[str, Wanted]]]:
+    """First the first missing source build of each package, then all others; without a ccache all at once."""
+    leaders: dict[str, tuple[str, Wanted]] = {}
+    followers: list[tuple[str, Wanted]] = []
+    for key, wanted in distinct.items():
+        share = _share_key(engine, toolchain, _package(wanted))
+        missing = wanted.flavor == "source" and not cache.entry(_KIND, key).exists()
+        if toolchain.shares_objects and missing and share not in leaders:
+            leaders[share] = (key, wanted)
+        else:
+            followers.append((key, wanted))
+    return list(leaders.values()), followers
+
+
+# -- from source --------------------------------------------------------------------------------------------
+
+
+def _compile(
+    engine: Engine,
+    directory: Path,
+    node: NodeBuild,
+    addon: AddonPackage,
+    toolchain: Toolchain,
+    jobs: int,
+    timeout_s: float,
+) -> None:
+    """Fill a cache entry from the package's sources."""
+    if not toolchain.compiler:
+        raise _FailedError("there is no C++ compiler (g++); install one, or choose another --base-image")
+    _check_node_api(_declared_node_api(_source(addon)), node, addon)
+    # The task's user must pass through; cache.filled makes the directory private.
+    directory.chmod(0o711)
+    tree = directory / "tree"
+    tree.mkdir()
+    shutil.copytree(_source(addon), tree / "package", symlinks=True, ignore=_not_for_building)
+    for folder, _, _ in os.walk(tree):
+        Path(folder).chmod(0o755)
+    mounts = {
+        "tool": Mount(source=resources.node_tools(), target=PurePosixPath("/tool")),
+        "recipe": Mount(source=resources.root() / "node_fixtures/compile", target=PurePosixPath("/recipe")),
+        "node": Mount(source=node.directory, target=PurePosixPath("/node")),
+        "build": Mount(source=tree, target=PurePosixPath("/build"), writable=True),
+    }
+    if toolchain.shares_objects:
+        shared = cache.cache_root() / "objects" / _share_key(engine, toolchain, addon)
+        shared.mkdir(parents=True, exist_ok=True)
+        mounts["ccache"] = Mount(source=shared, target=PurePosixPath("/ccache"), writable=True)
+    seen = {name: engine.inside(mount) for name, mount in mounts.items()}
+    outcome = engine.run(
+        Task(
+            command=(
+                str(seen["tool"] / "bin/node"),
+                str(seen["recipe"] / "gyp.mjs"),
+                str(seen["tool"] / _GYP),
+                str(seen["build"] / _LOG),
+                *_GYP_ARGUMENTS,
+                f"--nodedir={seen['node']}",
+                "--jobs",
+                str(jobs),
+            ),
+            purpose=f"build {addon.name} {addon.version} for Node {node.version}",
+            mounts=tuple(mounts.values()),
+            environment=_compiler_environment(seen),
+            working_directory=seen["build"] / "package",
+            timeout_s=timeout_s,
+        )
+    )
+    log = _read_log(tree)
+    if not outcome.ok:
+        raise _FailedError(_failure_reason(outcome, log, addon, node, timeout_s), log or outcome.stderr)
+    _collect(
+        directory,
+        tree,
+        addon,
+        toolchain,
+        outcome,
+        commands(log, {str(seen[name]): str(mount.target) for name, mount in mounts.items()}),
+    )
+    shutil.rmtree(tree)
+
+
+def _compiler_environment(seen: Mapping[str, PurePosixPath]) -> dict[str, str]:
+    environment = {
+        "LC_ALL": "C",  # the first error is read, and shown, in English
+        "V": "1",  # make prints every command line
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    if "ccache" in seen:
+        environment |= {
+            "CC": "ccache gcc",
+            "CXX": "ccache g++",
+            "CCACHE_DIR": str(seen["ccache"]),
+            "CCACHE_BASEDIR": str(seen["build"]),
+            "CCACHE_NOHASHDIR": "1",
+            # By content: a time stamp of the compiler says nothing across images.
+            "CCACHE_COMPILERCHECK": "content",
+            "CCACHE_MAXSIZE": "1G",
+        }
+    return environment
+
+
+def _share_key(engine: Engine, toolchain: Toolchain, addon: AddonPackage) -> str:
+    """Name of the compiler cache: one a package, so that hostile sources can poison only their own."""
+    return _address(
+        [_base(engine), toolchain.compiler, addon.name, addon.version, addon.integrity, addon.patch_sha256]
+    )
+
+
+def _not_for_building(_folder: str, names: list[str]) -> Iterable[str]:
+    """Binaries that somebody else built stay behind: 13.x compiles nothing where it finds its own."""
+    return [name for name in names if name in {"prebuilds", "build", ".git"}]
+
+
+def _collect(
+    directory: Path,
+    tree: Path,
+    addon: AddonPackage,
+    toolchain: Toolchain,
+    outcome: Outcome,
+    flags: dict[str, str],
+) -> None:
+    """Copy what is kept out of a finished build."""
+    binding = _find_binding(tree)
+    _take(tree, binding, directory / binding.name)
+    amalgamation = _find_object(tree)
+    if amalgamation is not None:
+        _take(tree, amalgamation, directory / _OBJECT)
+    _take(tree, tree / _LOG, directory / _LOG)
+    _add_package(directory, addon)
+    _write_record(
+        directory,
+        binding.name,
+        sqlite3_object_sha256=cache.sha256_of(directory / _OBJECT) if amalgamation else None,
+        compiler=toolchain.compiler,
+        flags=flags,
+        elapsed_s=round(outcome.elapsed_s, 3),
+    )
+
+
+def _find_binding(tree: Path) -> Path:
+    folder = tree / "package" / _RELEASE
+    found = sorted(path for path in folder.glob("*.node") if path.name != "test_extension.node")
+    if len(found) != 1:
+        names = ", ".join(clean_text(path.name, 60) for path in found) or "none"
+        raise _FailedError(
+            f"the build ended well, but left {len(found)} binaries in {_RELEASE} ({names}) and not one"
+        )
+    return found[0]
+
+
+def _find_object(tree: Path) -> Path | None:
+    for folder, _, files in os.walk(tree / "package" / _RELEASE):
+        if _OBJECT in files:
+            return Path(folder, _OBJECT)
+    return None
+
+
+def _take(tree: Path, path: Path, target: Path) -> None:
+    """Copy one regular file out of a build's tree; a link, or anything reached through one, is refused."""
+    if path.resolve() != tree.resolve() / path.relative_to(tree) or not stat.S_ISREG(path.lstat().st_mode):
+        raise _FailedError(
+            f"the build left a link in place of {clean_text(path.name, 60)}; do not trust this package"
+        )
+    shutil.copyfile(path, target, follow_symlinks=False)
+    target.chmod(0o755 if target.suffix == ".node" else 0o644)
+
+
+def _add_package(directory: Path, addon: AddonPackage) -> None:
+    shutil.copytree(
+        _source(addon), directory / "package", symlinks=True, ignore=shutil.ignore_patterns(".git", "build")
+    )
+
+
+def _write_record(
+    directory: Path,
+    binding: str,
+    *,
+    sqlite3_object_sha256: str | None,
+    compiler: str,
+    flags: dict[str, str],
+    elapsed_s: float,
+) -> None:
+    record = _Record(
+        entry=_entry(directory),
+        binding=binding,
+        binding_sha256=cache.sha256_of(directory / binding),
+        sqlite3_object_sha256=sqlite3_object_sha256,
+        compiler=compiler,
+        flags=flags,
+        elapsed_s=elapsed_s,
+    )
+    (directory / _RECORD).write_bytes(msgspec.json.format(msgspec.json.encode(record)))
+
+
+def _entry(directory: Path) -> str:
+    """The package's main file; ``lib/index.js`` where package.json does not say."""
+    package = directory / "package"
+    try:
+        manifest = json.loads((package / "package.json").read_text("utf-8"))
+        main = manifest.get("main") if isinstance(manifest, dict) else None
+    except (OSError, ValueError):
+        main = None
+    for name in (main, "lib/index.js", "index.js"):
+        if isinstance(name, str) and (package / name).resolve().is_relative_to(package.resolve()):
+            for candidate in (package / name, package / f"{name}.js", package / name / "index.js"):
+                if candidate.is_file():
+                    return str(candidate.relative_to(directory))
+    raise _FailedError("its package.json names no main file that exists")
+
+
+def _source(addon: AddonPackage) -> Path:
+    if addon.directory is None:
+        raise _FailedError(f"{addon.name} has no package that could be built")
+    return addon.directory
+
+
+# -- the shipped binary -------------------------------------------------------------------------------------
+
+
+def _take_shipped(directory: Path, node: NodeBuild, addon: AddonPackage) -> None:
+    """Fill a cache entry with the binary that came in the package."""
+    source = _source(addon)
+    shipped = next(
+        (path for path in _shipped_places(source, node) if path.is_file() and not path.is_symlink()), None
+    )
+    if shipped is None:
+        raise _FailedError(
+            f"release {addon.version} of {addon.name} ships no binary for {_target(node)} in its package; "
+            "leave out --prebuilt"
+        )
+    binary = shipped.read_bytes()
+    _check_abi(binary, node, addon)
+    _check_node_api(_declared_node_api(source), node, addon)
+    name = "better_sqlite3.node" if shipped.parent.name == "prebuilds" else shipped.name
+    shutil.copyfile(shipped, directory / name)
+    (directory / name).chmod(0o755)
+    _add_package(directory, addon)
+    _write_record(directory, name, sqlite3_object_sha256=None, compiler="", flags={}, elapsed_s=0.0)
+
+
+def _shipped_places(source: Path, node: NodeBuild) -> Iterator[Path]:
+    """Where 13.x keeps its binaries, and where a package that was built by its owner has one."""
+    yield source / "prebuilds" / f"{_target(node)}.node"
+    yield source / _RELEASE / "better_sqlite3.node"
+
+
+def _target(node: NodeBuild) -> str:
+    """Platform, C library and architecture as the package names them: ``linux-x64``, ``linuxmusl-arm64``."""
+    machine = platform.machine().lower()
+    arch = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(machine, machine)
+    with (node.directory / "bin/node").open("rb") as file:
+        musl = b"ld-musl" in file.read(4096)
+    return f"{sys.platform}{'musl' if musl else ''}-{arch}"
+
+
+_MODULE_ABI: Final = re.compile(rb"node_register_module_v(\d{2,4})\0")
+
+
+def _check_abi(binary: bytes, node: NodeBuild, addon: AddonPackage) -> None:
+    """Refuse a binary that was compiled for another ABI (NODE_MODULE_VERSION)."""
+    needed = {found.decode() for found in _MODULE_ABI.findall(binary)}
+    offered = node.versions.get("modules", "")
+    if needed and offered not in needed:
+        raise _FailedError(
+            f"the binary of {addon.name} {addon.version} was built for ABI {', '.join(sorted(needed))}, "
+            f"Node {node.version} has {offered}; leave out --prebuilt"
+        )
+
+
+_DECLARED_NODE_API: Final = re.compile(r"""['"]NAPI_VERSION=(\d{1,3})['"]""")
+
+
+def _declared_node_api(source: Path) -> int | None:
+    """Node-API version that the package's own build file asks for."""
+    try:
+        found = _DECLARED_NODE_API.search((source / "binding.gyp").read_text("utf-8", errors="replace"))
+    except OSError:
+        return None
+    return int(found.group(1)) if found else None
+
+
+def _check_node_api(needed: int | None, node: NodeBuild, addon: AddonPackage) -> None:
+    """Refuse what would crash the process: Node calls functions that it does not have without a word."""
+    offered = node.versions.get("napi", "")
+    if needed is not None and offered.isdecimal() and int(offered) < needed:
+        raise _FailedError(
+            f"{addon.name} {addon.version} needs Node-API {needed}, Node {node.version} offers {offered}"
+        )
+
+
+# -- the log ------------------------------------------------------------------------------------------------
+
+
+def _read_log(tree: Path) -> str:
+    path = tree / _LOG
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(_LOG_BYTES).decode(errors="replace")
+
+
+def _keep_log(key: str, log: str) -> Path | None:
+    if not log:
+        return None
+    path = cache.cache_root() / "failed-builds" / f"{key}.log"
+    cache.write_text(path, log)
+    return path
+
+
+def _failure_reason(
+    outcome: Outcome, log: str, addon: AddonPackage, node: NodeBuild, timeout_s: float
+) -> str:
+    what = f"{addon.name} {addon.version} does not build on Node {node.version}"
+    if outcome.timed_out:
+        return f"{what}: it did not end within {timeout_s:.0f} s"
+    if outcome.out_of_memory:
+        return f"{what}: the compiler needed more memory than a task may have"
+    tail = (log or outcome.stderr).strip().splitlines()[-1:]
+    error = first_error(log) or (clean_text(tail[0], 300) if tail else f"status {outcome.exit_code}")
+    return f"{what}: {error}"
+
+
+# -- does it load -------------------------------------------------------------------------------------------
+
+
+def load_test(engine: Engine, node: NodeBuild, build: AddonBuild, *, encrypted: bool = True) -> str | None:
+    """Load the addon once in a process of its own, before anything is measured.
+
+    Returns:
+        None where it loads; else the reason as one sentence.
+
+    Raises:
+        EngineMissingError: the engine does not answer any more.
+        HostUnfitError: the disk is full.
+    """
+    with tempfile.TemporaryDirectory(prefix="investigate-load-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        (folder / "out").mkdir()
+        mounts = {
+            "node": Mount(source=node.directory, target=PurePosixPath("/node")),
+            "fixtures": Mount(
+                source=resources.root() / "node_fixtures", target=PurePosixPath("/fixtures/node_fixtures")
+            ),
+            "addon": Mount(source=build.directory, target=PurePosixPath("/addon")),
+            "job": Mount(source=folder / "job.json", target=PurePosixPath("/job.json")),
+            "out": Mount(source=folder / "out", target=PurePosixPath("/out"), writable=True),
+        }
+        seen = {key: engine.inside(mount) for key, mount in mounts.items()}
+        job = protocol.Job(
+            mode="load",
+            environment=f"node{node.version}",
+            family="sqlite",
+            addon=protocol.JobAddon(
+                kind="package",
+                entry=str(seen["addon"] / build.entry),
+                binding=str(seen["addon"] / build.binding),
+                encrypted=encrypted,
+            ),
+            operations=(),
+            passes=0,
+            seed=1,
+            params={},
+            cipher="chacha20" if encrypted else "none",
+            mailbox=None,
+            scratch=str(engine.scratch),
+            output=str(seen["out"] / "events.jsonl"),
+        )
+        (folder / "job.json").write_bytes(msgspec.json.encode(job))
+        (folder / "job.json").chmod(0o644)
+        outcome = engine.run(
+            Task(
+                command=(
+                    str(seen["node"] / "bin/node"),
+                    str(seen["fixtures"] / "worker/main.mjs"),
+                    str(seen["job"]),
+                ),
+                purpose=f"load the addon on Node {node.version}",
+                mounts=tuple(mounts.values()),
+                timeout_s=LOAD_TIMEOUT_S,
+            )
+        )
+        return _load_failure(outcome, _last_event(folder / "out/events.jsonl"))
+
+
+def _last_event(path: Path) -> protocol.Event | None:
+    try:
+        if path.is_symlink() or path.stat().st_size > 1 << 20:
+            return None
+        lines = path.read_bytes().splitlines()
+        return msgspec.json.decode(lines[-1], type=protocol.Event) if lines else None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _load_failure(outcome: Outcome, last: protocol.Event | None) -> str | None:
+    """What a load test's end means; None where the worker ended in order."""
+    if outcome.ok and isinstance(last, protocol.Done):
+        return None
+    if isinstance(last, protocol.Failed):
+        return f"does not load: {clean_text(last.message, 300)}"
+    if outcome.timed_out:
+        return f"does not load within {LOAD_TIMEOUT_S:.0f} s"
+    if outcome.out_of_memory:
+        return "needed more memory than a task may have while loading"
+    code = outcome.exit_code or 0
+    if code > 128:
+        return f"crashed with signal {code - 128} while loading"
+    said = outcome.stderr.strip().splitlines()[-1:]
+    return f"ended with status {code} while loading" + (f": {clean_text(said[0], 300)}" if said else "")
