@@ -158,7 +158,8 @@ def _families(
     for pair in analysis.comparisons:
         family_of.setdefault(pair.op, pair.family)
     for cell in analysis.cells:
-        family_of.setdefault(cell.op, cell.family)
+        if cell.family != "host":  # a control, told among the controls
+            family_of.setdefault(cell.op, cell.family)
     cells = {(cell.op, cell.environment): cell for cell in analysis.cells}
     pairs = {(pair.op, pair.candidate): pair for pair in wording.baseline_pairs(analysis, phase)}
     if phase == "cold" and not pairs:

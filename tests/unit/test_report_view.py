@@ -150,3 +150,12 @@ def test_the_next_command_is_one_a_shell_can_read():
     ]
     assert command_line(Spec(versions=("20", "22"))) == "investigate sqlite --versions 20,22"
     assert "--rounds" not in command_line(spec, thorough=True)
+
+
+def test_the_host_control_is_not_a_row():
+    analysis = synthetic.analysis()
+    host = synthetic.cell("host_core", "host", synthetic.BASELINE, 5.0)
+    view = build_view(
+        synthetic.plan(), msgspec.structs.replace(analysis, cells=(*analysis.cells, host)), synthetic.facts()
+    )
+    assert [family.family for family in view.warm] == ["sqlite", "js"]
