@@ -125,6 +125,16 @@ def sha256_of(path: Path) -> str:
     return _sha256(path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
 
 
+def tree_sha256(directory: Path) -> str:
+    """Hexadecimal SHA-256 over the names and contents of all files below `directory`, in sorted order."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        digest.update(
+            f"{path.relative_to(directory).as_posix()}\0{sha256_of(path)}\n".encode(errors="surrogateescape")
+        )
+    return digest.hexdigest()
+
+
 @lru_cache(maxsize=16384)
 def _sha256(path: Path, _size: int, _mtime_ns: int, _inode: int) -> str:
     with path.open("rb") as file:

@@ -81,6 +81,11 @@ def check_version(version: str) -> str:
     return version
 
 
+def is_version(text: str) -> bool:
+    """Whether `text` is an exact version."""
+    return _VERSION.fullmatch(text) is not None
+
+
 def precedence(version: str) -> semantic_version.Version:
     """Sort key of exact versions."""
     return semantic_version.Version(version)

@@ -62,7 +62,7 @@ class NpmNodes(msgspec.Struct, frozen=True, kw_only=True):
 
         return cache.filled(
             layout.CACHE_KIND,
-            self._key(resolved.version),
+            self.key(resolved.version),
             fill,
             key_files=layout.KEY_FILES,
             notify=self.notify,
@@ -72,7 +72,7 @@ class NpmNodes(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return npm_client.versions(self.package)
         except HostUnfitError as error:
-            start = self._key("")
+            start = self.key("")
             kept = [entry.name.removeprefix(start) for entry in cache.entries(layout.CACHE_KIND)]
             here = ", ".join(version for version in kept if EXACT.fullmatch(version))
             if not here:
@@ -82,7 +82,7 @@ class NpmNodes(msgspec.Struct, frozen=True, kw_only=True):
             ) from error
 
     def _cached_integrity(self, version: str) -> str | None:
-        cached = layout.cached_origin(self._key(version))
+        cached = layout.cached_origin(self.key(version))
         return cached[1].integrity if cached is not None else None
 
     def _promised_integrity(self, version: str) -> str | None:
@@ -90,5 +90,6 @@ class NpmNodes(msgspec.Struct, frozen=True, kw_only=True):
         found = rows[0].get("dist.integrity") if rows else None
         return found if isinstance(found, str) else None
 
-    def _key(self, version: str) -> str:
+    def key(self, version: str) -> str:
+        """Key of a release in the cache."""
         return f"npm-{self.package}-{version}"

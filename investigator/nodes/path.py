@@ -84,7 +84,8 @@ class PathNodes(msgspec.Struct, frozen=True, kw_only=True):
         with tempfile.TemporaryDirectory(prefix="investigate-node-") as folder:
             include = Path(folder, "include/node")
             _copy_headers(headers, include, shown)
-            digest = _tree_digest(binary, include)
+            content = f"{cache.sha256_of(binary)} {cache.tree_sha256(include)}"
+            digest = hashlib.sha256(content.encode()).hexdigest()
 
             def fill(work: Path) -> None:
                 shutil.copytree(include, work / "include/node")
@@ -148,10 +149,3 @@ def _copy_headers(source: Path, target: Path, shown: str) -> None:
 def _only_headers(folder: str, names: list[str]) -> set[str]:
     wanted = {name for name in names for pattern in _HEADER_NAMES if Path(name).match(pattern)}
     return {name for name in names if name not in wanted and not Path(folder, name).is_dir()}
-
-
-def _tree_digest(binary: Path, include: Path) -> str:
-    digest = hashlib.sha256(cache.sha256_of(binary).encode())
-    for path in sorted(path for path in include.rglob("*") if path.is_file()):
-        digest.update(f"\n{path.relative_to(include)}\0{cache.sha256_of(path)}".encode())
-    return digest.hexdigest()
