@@ -35,8 +35,8 @@ ADDON = AddonPackage(name="better-sqlite3-multiple-ciphers", version="12.11.1")
 BASELINE = "node22.21.1+bsm12.11.1"
 
 # op, family, baseline ns, then for 20.19.5 and 24.11.1: change, half width, verdict, finding, floor, rule.
-_Effect = tuple[float, float, Verdict, str]
-ROWS: tuple[tuple[str, Family, float, _Effect | None, _Effect | None], ...] = (
+Effect = tuple[float, float, Verdict, str]
+ROWS: tuple[tuple[str, Family, float, Effect | None, Effect | None], ...] = (
     ("select_point", "sqlite", 2_310.0, (0.4, 0.9, "no_change", ""), (-0.6, 1.1, "no_change", "")),
     ("select_range", "sqlite", 23_000.0, (118.7, 2.4, "slower", "!"), (1.3, 0.9, "no_change", "")),
     ("select_blob_100k", "sqlite", 412_000.0, (1.9, 4.6, "undecided", ""), (-3.1, 0.6, "faster", "~")),
@@ -72,7 +72,7 @@ def comparison(
     op: str,
     family: str,
     candidate: str,
-    effect: _Effect,
+    effect: Effect,
     *,
     kind: PairKind = "baseline",
     phase: Phase = "warm",
@@ -192,7 +192,7 @@ def analysis(headline: str | None = None) -> Analysis:
     )
 
 
-def _cold(op: str, effect: _Effect) -> _Effect:
+def _cold(op: str, effect: Effect) -> Effect:
     if op == "select_range" and effect[2] == "slower":
         return (4.1, 2.0, "no_change", "")
     if op == "json_stringify" and effect[2] == "no_change":

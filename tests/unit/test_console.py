@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+from typing import Never
 
 import pytest
 from rich.table import Table
@@ -16,25 +17,25 @@ from tests.unit.report_synthetic import HOSTILE
 class FakeTerminal(io.StringIO):
     encoding = "utf-8"
 
-    def isatty(self):
+    def isatty(self) -> bool:
         return True
 
 
 class BrokenPipe(io.StringIO):
     writes = 0
 
-    def write(self, text):
+    def write(self, text: str) -> Never:
         self.writes += 1
         raise BrokenPipeError
 
-    def flush(self):
+    def flush(self) -> Never:
         raise BrokenPipeError
 
 
 class Clock:
     now_s = 0.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now_s
 
 
@@ -54,16 +55,16 @@ def run_through(console: Observer, clock: Clock | None = None) -> None:
         )
 
 
-def piped(**options):
-    streams = {"stdout": io.StringIO(), "stderr": io.StringIO()}
-    return Console(environment={}, clock=Clock(), **streams, **options), streams["stdout"], streams["stderr"]
+def piped(*, quiet: bool = False) -> tuple[Console, io.StringIO, io.StringIO]:
+    out, err = io.StringIO(), io.StringIO()
+    return Console(quiet=quiet, environment={}, clock=Clock(), stdout=out, stderr=err), out, err
 
 
-def test_a_null_observer_is_an_observer():
+def test_a_null_observer_is_an_observer() -> None:
     run_through(NullObserver())
 
 
-def test_in_a_pipe_there_is_one_plain_line_a_stage_and_a_round():
+def test_in_a_pipe_there_is_one_plain_line_a_stage_and_a_round() -> None:
     console, out, err = piped()
     run_through(console)
     console.close()
@@ -76,7 +77,7 @@ def test_in_a_pipe_there_is_one_plain_line_a_stage_and_a_round():
     assert out.getvalue() == ""
 
 
-def test_on_a_terminal_the_line_is_live_and_leaves_one_line_a_stage():
+def test_on_a_terminal_the_line_is_live_and_leaves_one_line_a_stage() -> None:
     err, clock = FakeTerminal(), Clock()
     environment = {"TERM": "xterm", "COLUMNS": "100"}
     with Console(stdout=io.StringIO(), stderr=err, environment=environment, clock=clock) as console:
@@ -87,7 +88,7 @@ def test_on_a_terminal_the_line_is_live_and_leaves_one_line_a_stage():
     assert err.getvalue().rstrip().endswith("measure · 8 of 8 · 1:20")
 
 
-def test_the_live_line_has_no_thread_and_is_not_drawn_more_often_than_ten_times_a_second():
+def test_the_live_line_has_no_thread_and_is_not_drawn_more_often_than_ten_times_a_second() -> None:
     err, clock = FakeTerminal(), Clock()
     before = threading.active_count()
     console = Console(stdout=io.StringIO(), stderr=err, environment={"TERM": "xterm"}, clock=clock)
@@ -104,14 +105,14 @@ def test_the_live_line_has_no_thread_and_is_not_drawn_more_often_than_ten_times_
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "unknown"}])
-def test_a_dumb_terminal_gets_plain_lines(environment):
+def test_a_dumb_terminal_gets_plain_lines(environment: dict[str, str]) -> None:
     err = FakeTerminal()
     run_through(Console(stdout=io.StringIO(), stderr=err, environment=environment))
     assert "\x1b[2K" not in err.getvalue()
     assert "\r" not in err.getvalue()
 
 
-def test_quiet_keeps_warnings_and_errors_only():
+def test_quiet_keeps_warnings_and_errors_only() -> None:
     console, out, err = piped(quiet=True)
     run_through(console)
     console.note("chosen: 12.11.1")
@@ -122,7 +123,7 @@ def test_quiet_keeps_warnings_and_errors_only():
     assert out.getvalue() == '{"a": 1}\n'
 
 
-def test_nothing_in_the_environment_forces_colour_into_a_pipe():
+def test_nothing_in_the_environment_forces_colour_into_a_pipe() -> None:
     out, err = io.StringIO(), io.StringIO()
     environment = {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TTY_COMPATIBLE": "1", "TERM": "xterm-256color"}
     console = Console(stdout=out, stderr=err, environment=environment)
@@ -133,7 +134,7 @@ def test_nothing_in_the_environment_forces_colour_into_a_pipe():
 
 
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_no_color_is_honoured_on_a_terminal(environment, coloured):
+def test_no_color_is_honoured_on_a_terminal(environment: dict[str, str], coloured: bool) -> None:
     out = FakeTerminal()
     console = Console(stdout=out, stderr=io.StringIO(), environment={"TERM": "xterm-256color", **environment})
     console.result(Text("red", style="red"))
@@ -141,7 +142,7 @@ def test_no_color_is_honoured_on_a_terminal(environment, coloured):
     assert "red" in out.getvalue()
 
 
-def test_outside_texts_are_neither_markup_nor_control():
+def test_outside_texts_are_neither_markup_nor_control() -> None:
     console, out, err = piped()
     console.note(HOSTILE)
     console.warning(HOSTILE + "x" * 1_000_000)
@@ -154,31 +155,30 @@ def test_outside_texts_are_neither_markup_nor_control():
     assert out.getvalue() == ""
 
 
-def test_a_reader_that_went_away_is_no_error():
+def test_a_reader_that_went_away_is_no_error() -> None:
     broken = BrokenPipe()
     console = Console(stdout=broken, stderr=io.StringIO(), environment={})
-    assert not console.broken_pipe
     console.result("text")
     assert console.broken_pipe
     console.result(Table("a"))
     assert broken.writes == 1
 
 
-def test_a_vanished_stderr_does_not_stop_a_run():
+def test_a_vanished_stderr_does_not_stop_a_run() -> None:
     console = Console(stdout=io.StringIO(), stderr=BrokenPipe(), environment={})
     run_through(console)
     console.warning("x")
     console.error("x")
 
 
-def test_a_character_the_stream_lacks_becomes_a_question_mark():
+def test_a_character_the_stream_lacks_becomes_a_question_mark() -> None:
     raw = io.BytesIO()
     console = Console(stdout=io.TextIOWrapper(raw, encoding="ascii"), stderr=io.StringIO(), environment={})
     console.result(Text("10 µs"))
     assert raw.getvalue() == b"10 ?s\n"
 
 
-def test_a_program_whose_reader_went_away_ends_quietly():
+def test_a_program_whose_reader_went_away_ends_quietly() -> None:
     program = (
         "import sys\n"
         "from investigator.console import Console\n"
@@ -196,12 +196,15 @@ def test_a_program_whose_reader_went_away_ends_quietly():
     assert (process.returncode, err) == (7, b"")
 
 
-def test_many_threads_may_report():
+def test_many_threads_may_report() -> None:
     console, _, err = piped()
     console.stage_started("build", 400)
-    threads = [
-        threading.Thread(target=lambda: [console.step("build", "x") for _ in range(100)]) for _ in range(4)
-    ]
+
+    def build() -> None:
+        for _ in range(100):
+            console.step("build", "x")
+
+    threads = [threading.Thread(target=build) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

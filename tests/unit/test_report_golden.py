@@ -14,6 +14,7 @@ import pytest
 from investigator.console import Console
 from investigator.report import markdown
 from investigator.report.fields import field_table
+from investigator.report.shapes import View
 from investigator.report.summary import Summary, SummaryComparison, encode_summary, summary
 from investigator.report.terminal import TerminalReport
 from investigator.report.view import build_view
@@ -38,7 +39,7 @@ def check(name: str, got: str) -> None:
     pytest.fail("\n".join(diff), pytrace=False)
 
 
-def view():
+def view() -> View:
     return build_view(synthetic.plan(), synthetic.analysis(), synthetic.facts())
 
 
@@ -51,7 +52,7 @@ def on_terminal(width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [120, 80])
-def test_terminal(width):
+def test_terminal(width: int) -> None:
     text = on_terminal(width)
     check(f"terminal-{width}.txt", text)
     head, _, tail = text.partition("Run folder:")
@@ -59,14 +60,14 @@ def test_terminal(width):
     assert "\x1b" not in tail
 
 
-def test_report_md():
+def test_report_md() -> None:
     check("report.md", markdown.render(view()))
 
 
-def test_summary_json():
+def test_summary_json() -> None:
     value = summary(synthetic.plan(), synthetic.analysis(), synthetic.builds(), "investigate 0.1.0")
     check("summary.json", encode_summary(value).decode())
 
 
-def test_description_of_summary_json():
+def test_description_of_summary_json() -> None:
     check("fields.md", f"{field_table(Summary)}\n\n{field_table(SummaryComparison)}\n")

@@ -9,6 +9,7 @@ from investigator.operations import Operation
 from investigator.plan import Failure
 from investigator.report import markdown
 from investigator.report.commands import command_line
+from investigator.report.shapes import View
 from investigator.report.terminal import TerminalReport
 from investigator.report.view import build_view, short_names, tells_more
 from investigator.spec import Spec
@@ -16,7 +17,7 @@ from tests.unit import report_synthetic as synthetic
 from tests.unit.report_synthetic import HOSTILE, comparison
 
 
-def rendered(view, width=120):
+def rendered(view: View, width: int = 120) -> str:
     out = io.StringIO()
     Console(stdout=out, stderr=io.StringIO(), environment={"COLUMNS": str(width)}).result(
         TerminalReport(view)
@@ -24,7 +25,7 @@ def rendered(view, width=120):
     return out.getvalue()
 
 
-def hostile_view():
+def hostile_view() -> View:
     """Every name and text from outside is hostile, and a megabyte long."""
     huge = HOSTILE + "x" * 1_000_000
     plan, analysis = synthetic.plan(), synthetic.analysis(huge)
@@ -59,7 +60,7 @@ def hostile_view():
 
 
 @pytest.mark.parametrize("width", [120, 80, 40])
-def test_hostile_texts_do_nothing_to_a_terminal(width):
+def test_hostile_texts_do_nothing_to_a_terminal(width: int) -> None:
     text = rendered(hostile_view(), width)
     assert "\x1b" not in text
     assert "\x9b" not in text
@@ -68,7 +69,7 @@ def test_hostile_texts_do_nothing_to_a_terminal(width):
     assert len(text) < 100_000
 
 
-def test_hostile_texts_do_nothing_to_a_page():
+def test_hostile_texts_do_nothing_to_a_page() -> None:
     text = markdown.render(hostile_view())
     assert len(text) < 200_000
     outside_fences = "".join(text.split("```text")[0])
@@ -80,7 +81,7 @@ def test_hostile_texts_do_nothing_to_a_page():
         assert len(columns) == 1, table[:500]
 
 
-def test_short_names_are_unambiguous():
+def test_short_names_are_unambiguous() -> None:
     a, b = synthetic.environment("24.11.1", "a"), synthetic.environment("24.11.1", "b")
     assert list(short_names((a, b)).values()) == ["a", "b"]
     same = synthetic.environment("24.11.1")
@@ -88,7 +89,7 @@ def test_short_names_are_unambiguous():
     assert list(short_names((same, other)).values()) == ["node24.11.1+bsm12.11.1", "node24.11.1+bsm11.10.0"]
 
 
-def test_one_environment_alone_and_nothing_measured():
+def test_one_environment_alone_and_nothing_measured() -> None:
     plan = synthetic.plan(synthetic.environment("22.21.1"))
     analysis = msgspec.structs.replace(
         synthetic.analysis("cannot tell: nothing was measured."),
@@ -103,7 +104,7 @@ def test_one_environment_alone_and_nothing_measured():
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
-def test_five_environments_fit_any_width(width):
+def test_five_environments_fit_any_width(width: int) -> None:
     extra = [synthetic.environment("24.11.1", label) for label in ("fix-one", "fix-two")]
     plan = synthetic.plan(*(synthetic.environment(v) for v in ("20.19.5", "22.21.1", "24.11.1")), *extra)
     text = rendered(build_view(plan, synthetic.analysis(), synthetic.facts()), width)
@@ -123,14 +124,14 @@ def test_five_environments_fit_any_width(width):
         ((0.2, 1.0, "no_change", ""), (0.1, 9.0, "undecided", ""), False),
     ],
 )
-def test_a_cold_row_stands_only_where_it_tells_something_else(cold, warm, more):
-    pair = [
-        comparison("op", "sqlite", "c", effect, phase=p) for effect, p in ((cold, "cold"), (warm, "warm"))
-    ]
-    assert tells_more(*pair) is more
+def test_a_cold_row_stands_only_where_it_tells_something_else(
+    cold: synthetic.Effect, warm: synthetic.Effect, more: bool
+) -> None:
+    cold_pair = comparison("op", "sqlite", "c", cold, phase="cold")
+    assert tells_more(cold_pair, comparison("op", "sqlite", "c", warm)) is more
 
 
-def test_the_next_command_is_one_a_shell_can_read():
+def test_the_next_command_is_one_a_shell_can_read() -> None:
     spec = Spec(
         versions=("a=24.11.1", "fix=path:./my out"),
         baseline="a",
@@ -152,7 +153,7 @@ def test_the_next_command_is_one_a_shell_can_read():
     assert "--rounds" not in command_line(spec, thorough=True)
 
 
-def test_the_host_control_is_not_a_row():
+def test_the_host_control_is_not_a_row() -> None:
     analysis = synthetic.analysis()
     host = synthetic.cell("host_core", "host", synthetic.BASELINE, 5.0)
     view = build_view(

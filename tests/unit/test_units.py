@@ -27,7 +27,7 @@ from investigator import units
         (math.inf, "-"),
     ],
 )
-def test_time(elapsed_ns, text):
+def test_time(elapsed_ns: float | None, text: str) -> None:
     assert units.format_time(elapsed_ns) == text
 
 
@@ -44,7 +44,7 @@ def test_time(elapsed_ns, text):
         (math.nan, "-"),
     ],
 )
-def test_rate(rate, text):
+def test_rate(rate: float, text: str) -> None:
     assert units.format_rate(rate) == text
 
 
@@ -60,17 +60,17 @@ def test_rate(rate, text):
         (None, "-"),
     ],
 )
-def test_percent(value, text):
+def test_percent(value: float | None, text: str) -> None:
     assert units.format_percent(value) == text
 
 
-def test_interval_needs_both_ends():
+def test_interval_needs_both_ends() -> None:
     assert units.format_interval(-0.42, 110.2) == "-0.4 to +110"
     assert units.format_interval(math.nan, 1.0) == "-"
     assert units.format_interval(1.0, None) == "-"
 
 
-def test_bytes_and_durations():
+def test_bytes_and_durations() -> None:
     assert units.format_bytes(1023) == "1023 B"
     assert units.format_bytes(1024) == "1.00 KiB"
     assert units.format_bytes(451 * 2**20) == "451 MiB"
@@ -84,7 +84,7 @@ def test_bytes_and_durations():
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
-def test_nothing_that_is_not_a_number_is_shown(value):
+def test_nothing_that_is_not_a_number_is_shown(value: float) -> None:
     texts = [units.format_time(value), units.format_rate(value), units.format_percent(value)]
     assert not any(word in text for text in texts for word in ("nan", "inf"))
     if not math.isfinite(value):
@@ -92,7 +92,7 @@ def test_nothing_that_is_not_a_number_is_shown(value):
 
 
 @given(st.floats(min_value=1e-3, max_value=1e12))
-def test_time_is_right_within_half_a_digit(value):
+def test_time_is_right_within_half_a_digit(value: float) -> None:
     number, unit = units.format_time(value).split(" ")
     shown = float(number.replace(",", "")) * {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert shown == pytest.approx(value, rel=0.0051)
