@@ -1,6 +1,26 @@
 """Raw events to the table of samples: one row a pass, units in the column names."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
 import msgspec
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from investigator.errors import StoredFileError
+from investigator.plan import Invocation
+from investigator.protocol import Event, Pass
+
+WALL_OVER_CPU_LIMIT = 1.02
+"""Wall over CPU time beyond the usual ratio of the operation from which a pass counts as disturbed."""
+WAIT_LIMIT_NS = 200_000
+"""Waiting shorter than this disturbs nothing, whatever its share: cold passes can be shorter than one switch."""
+STEAL_LIMIT_PCT = 2.0
+SWITCHES_PER_S_LIMIT = 100.0
+SWITCHES_LIMIT = 3
+"""A pass with fewer involuntary switches is not disturbed by them, whatever their rate."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,3 +53,170 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     external_bytes: int
     disturbed: bool
     """Wall over CPU, steal or involuntary switches beyond the limits of design.md section 6: kept, marked."""
+
+
+COLUMN_TYPES: dict[str, str] = {
+    field.name: {int: "int64", float: "float64", bool: "bool", str: "str"}[field.type]
+    for field in msgspec.structs.fields(Sample)
+}
+"""Column of measurements.csv -> pandas type, in the order of the file."""
+
+
+def samples_from_events(
+    invocation: Invocation, family_of: Mapping[str, str], events: Sequence[Event], steal_pct: float
+) -> tuple[Sample, ...]:
+    """The passes of one invocation, cold ones included; other events are skipped.
+
+    Marks are made with what this one process shows (`disturbed`); `remark` makes them again once the usual
+    ratio of an operation is known from all processes.
+    """
+    passes = [event for event in events if isinstance(event, Pass)]
+    if not passes:
+        return ()
+    marks = disturbed(
+        op=np.array([event.op for event in passes]),
+        cold=np.array([event.phase == "cold" for event in passes]),
+        wall_ns=np.array([event.wall_ns for event in passes], dtype=np.float64),
+        cpu_ns=np.array([_cpu_ns(event) for event in passes], dtype=np.float64),
+        involuntary_switches=np.array([event.involuntary_switches for event in passes], dtype=np.float64),
+        steal_pct=np.full(len(passes), steal_pct),
+    )
+    return tuple(
+        _sample(invocation, family_of[event.op], event, steal_pct, disturbed=bool(mark))
+        for event, mark in zip(passes, marks, strict=True)
+    )
+
+
+def disturbed(
+    *,
+    op: NDArray[np.str_],
+    cold: NDArray[np.bool_],
+    wall_ns: NDArray[np.float64],
+    cpu_ns: NDArray[np.float64],
+    involuntary_switches: NDArray[np.float64],
+    steal_pct: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Which passes something from outside has disturbed; all arrays have one entry a pass.
+
+    A pass waits when its wall time exceeds its CPU time (of all threads, so that collector threads make room)
+    by more than 2 % of the usual ratio of its operation. That is 1 for work on the processor. An operation
+    that waits in every pass, as writes that reach the disk do, is no disturbance: where even its least
+    waiting pass lies beyond the limit, the median ratio of its passes counts as usual. Cold passes, which
+    also read files and compile, are compared among themselves.
+    """
+    cell = pd.factorize(pd.Series(op).astype("str"))[0] * 2 + cold
+    ratio = np.divide(wall_ns, cpu_ns, out=np.full(len(wall_ns), np.inf), where=cpu_ns > 0)
+    by_cell = pd.Series(ratio).groupby(cell)
+    waits_always = by_cell.transform("min").to_numpy() > WALL_OVER_CPU_LIMIT
+    usual = np.where(waits_always, by_cell.transform("median").to_numpy(), 1.0)
+    usual[~np.isfinite(usual)] = 1.0
+    waited_ns = wall_ns - usual * cpu_ns
+    waits = (waited_ns > WAIT_LIMIT_NS) & (waited_ns > (WALL_OVER_CPU_LIMIT - 1.0) * usual * cpu_ns)
+    switched = (involuntary_switches >= SWITCHES_LIMIT) & (
+        involuntary_switches * 1e9 > SWITCHES_PER_S_LIMIT * wall_ns
+    )
+    return np.asarray(waits | switched | (steal_pct > STEAL_LIMIT_PCT), dtype=np.bool_)
+
+
+def remark(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame` with ``disturbed`` made anew from the passes of all processes together."""
+    marks = disturbed(
+        op=frame["op"].to_numpy(),
+        cold=(frame["phase"] == "cold").to_numpy(),
+        wall_ns=frame["wall_ns"].to_numpy(dtype=np.float64),
+        cpu_ns=(frame["cpu_user_ns"] + frame["cpu_system_ns"]).to_numpy(dtype=np.float64),
+        involuntary_switches=frame["involuntary_switches"].to_numpy(dtype=np.float64),
+        steal_pct=frame["steal_pct"].to_numpy(dtype=np.float64),
+    )
+    return frame.assign(disturbed=marks)
+
+
+def clean_passes(samples: Iterable[Sample]) -> dict[str, int]:
+    """Undisturbed warm passes of each operation: a cell with fewer than three is measured again."""
+    counts: dict[str, int] = {}
+    for sample in samples:
+        if sample.phase == "pass":
+            counts[sample.op] = counts.get(sample.op, 0) + (not sample.disturbed)
+    return counts
+
+
+def to_frame(samples: Sequence[Sample]) -> pd.DataFrame:
+    """The table, one row a sample and one column a field, typed also when there is no row."""
+    columns = (
+        zip(*map(msgspec.structs.astuple, samples), strict=True) if samples else ([] for _ in COLUMN_TYPES)
+    )
+    return pd.DataFrame(
+        {
+            name: pd.Series(column, dtype=kind)
+            for (name, kind), column in zip(COLUMN_TYPES.items(), columns, strict=True)
+        }
+    )
+
+
+def to_csv(frame: pd.DataFrame, target: Path | IO[str]) -> None:
+    """Write measurements.csv; ``pandas.read_csv(path)`` loads it again."""
+    frame.to_csv(target, index=False, columns=list(COLUMN_TYPES), lineterminator="\n")
+
+
+def from_csv(source: Path | IO[str]) -> pd.DataFrame:
+    """Read measurements.csv with its types.
+
+    Raises:
+        StoredFileError: a column is missing, or a value cannot be read.
+    """
+    try:
+        # The C parser would read an operation called "null" as a missing value.
+        frame = pd.read_csv(source, dtype=COLUMN_TYPES, keep_default_na=False)  # type: ignore[arg-type]
+    except (ValueError, TypeError, OSError) as error:
+        raise StoredFileError(
+            f"{source}: the table of measurements cannot be read ({_first_line(error)}); "
+            "it can be made again from the raw events of the run"
+        ) from error
+    missing = [name for name in COLUMN_TYPES if name not in frame.columns]
+    if missing:
+        raise StoredFileError(
+            f"{source}: the table of measurements has no column {missing[0]}; "
+            "it can be made again from the raw events of the run"
+        )
+    return frame[list(COLUMN_TYPES)]
+
+
+def _sample(invocation: Invocation, family: str, event: Pass, steal_pct: float, *, disturbed: bool) -> Sample:
+    return Sample(
+        round=invocation.round,
+        position=invocation.position,
+        environment=invocation.environment,
+        twin=invocation.twin,
+        family=family,
+        op=event.op,
+        phase=event.phase,
+        index=event.index,
+        calls=event.calls,
+        start_ns=event.start_ns,
+        wall_ns=event.wall_ns,
+        cpu_user_ns=event.cpu_user_us * 1000,
+        cpu_system_ns=event.cpu_system_us * 1000,
+        gc_pause_ns=sum(gc.pause_ns for gc in event.gc),
+        gc_count=sum(gc.count for gc in event.gc),
+        gc_scavenge_count=_count(event, "scavenge", "minor_mark_sweep"),
+        gc_mark_sweep_count=_count(event, "mark_sweep_compact"),
+        involuntary_switches=event.involuntary_switches,
+        voluntary_switches=event.voluntary_switches,
+        steal_pct=steal_pct,
+        rss_bytes=event.rss_bytes,
+        heap_used_bytes=event.heap_used_bytes,
+        external_bytes=event.external_bytes,
+        disturbed=disturbed,
+    )
+
+
+def _count(event: Pass, *kinds: str) -> int:
+    return sum(gc.count for gc in event.gc if gc.kind in kinds)
+
+
+def _cpu_ns(event: Pass) -> int:
+    return (event.cpu_user_us + event.cpu_system_us) * 1000
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

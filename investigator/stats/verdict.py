@@ -1,0 +1,192 @@
+"""The rule: two intervals, fixed margins, five verdicts (``invalid`` is given by the checksums, not here)."""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from investigator.stats.intervals import MIN_ROUNDS, Interval, effects, interval
+from investigator.stats.process import FloatArray
+from investigator.stats.states import States, two_states
+
+Decision = Literal["slower", "faster", "no_change", "undecided"]
+
+STATES_SHOW_IN_FASTEST = 0.5
+
+MAX_ROUNDS = 64
+"""No forecast goes further: an operation that needs more is not worth the time."""
+
+
+class Margins(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits in percent, fixed before the run; noise widens the interval, never the margin."""
+
+    margin_pct: float = 2.0
+    """Beyond it lies ``slower`` or ``faster``."""
+    equivalence_pct: float = 3.0
+    """Inside it lies ``no_change``."""
+
+    @property
+    def difference(self) -> float:
+        """Margin on the log scale: -2 % is the farther end there, so that +2 % is passed as well.
+
+        With one limit for both sides, exchanging baseline and candidate exchanges the verdicts exactly.
+        """
+        return -math.log1p(-self.margin_pct / 100.0)
+
+    @property
+    def equivalence(self) -> float:
+        """Equivalence limit on the log scale: +3 % is the nearer end there, so that -3 % is kept as well."""
+        return math.log1p(self.equivalence_pct / 100.0)
+
+
+class Processes(msgspec.Struct, frozen=True, kw_only=True):
+    """Process values of one operation for one pair, one row a round, NaN where a process is missing."""
+
+    candidate_wall: FloatArray
+    """Shape (rounds,)."""
+    baseline_wall: FloatArray
+    """Shape (rounds, processes): two columns for a twin-averaged baseline."""
+    candidate_cpu: FloatArray
+    baseline_cpu: FloatArray
+    candidate_fastest: FloatArray
+    """Fastest passes: the quiet view in which process states are looked for."""
+    baseline_fastest: FloatArray
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rule says about one pair, on the log scale."""
+
+    wall: Interval
+    cpu: Interval
+    verdict: Decision
+    rounds_needed: int | None
+    """For ``undecided``: further rounds that would probably decide; None where more rounds will not."""
+    warnings: tuple[str, ...]
+
+
+def judge(processes: Processes, *, margins: Margins, confidence: float, veto: str | None = None) -> Judgement:
+    """The verdict on one pair.
+
+    `veto` is a reason from outside (a flagged twin) that forbids any verdict. The steps, first match wins: a
+    veto or too few rounds; endpoints that contradict each other; a flag that two process states explain as
+    well; the intervals against the margins.
+    """
+    wall_effects = effects(processes.candidate_wall, processes.baseline_wall)
+    cpu_effects = effects(processes.candidate_cpu, processes.baseline_cpu)
+    wall, cpu = interval(wall_effects, confidence), interval(cpu_effects, confidence)
+    verdict = decide(wall, cpu, margins)
+    warnings = _warnings(wall, cpu, verdict, margins, confidence)
+    final: Decision = verdict
+    hopeless = veto is not None
+    if veto is not None:
+        final, warnings = "undecided", (veto, *warnings)
+    elif verdict in {"slower", "faster"}:
+        states = _states(processes, wall.estimate, confidence)
+        if states is not None:
+            final, hopeless = "undecided", True
+            text = (
+                f"processes of both versions fall into two states {math.expm1(states.gap) * 100:.0f} % apart "
+                f"({states.mixed_rounds} of {states.rounds} rounds are mixed): not a shift"
+            )
+            warnings = (text, *warnings)
+    needed = None
+    if final == "undecided" and not hopeless:
+        needed = rounds_needed(wall_effects, cpu_effects, margins=margins, confidence=confidence)
+    return Judgement(wall=wall, cpu=cpu, verdict=final, rounds_needed=needed, warnings=warnings)
+
+
+def decide(wall: Interval, cpu: Interval, margins: Margins) -> Decision:
+    """The intervals against the margins.
+
+    Wall time alone makes ``slower`` and ``faster``: waiting in the operating system costs no CPU time, so CPU
+    need not agree, it must only not contradict (exclude zero on the other side). CPU alone makes neither:
+    more work on helper threads at equal wall time is ``undecided``, with a warning. ``no_change`` needs both.
+    """
+    if not wall.bounded or _opposite(wall, cpu):
+        return "undecided"
+    if wall.low > margins.difference:
+        return "slower"
+    if wall.high < -margins.difference:
+        return "faster"
+    if _inside(wall, margins.equivalence) and _inside(cpu, margins.equivalence):
+        return "no_change"
+    return "undecided"
+
+
+def _states(processes: Processes, effect: float, confidence: float) -> States | None:
+    """Process states that explain `effect` as well as a shift between the versions would.
+
+    States of processes show in every pass, so they are looked for in the fastest passes. An effect that those
+    show by less than half (collections, for instance, fall into some passes only) is looked at as it is.
+    """
+    quiet = interval(effects(processes.candidate_fastest, processes.baseline_fastest), confidence).estimate
+    if quiet / effect >= STATES_SHOW_IN_FASTEST:
+        return two_states(processes.candidate_fastest, processes.baseline_fastest, quiet)
+    return two_states(processes.candidate_wall, processes.baseline_wall, effect)
+
+
+def rounds_needed(
+    wall_effects: FloatArray, cpu_effects: FloatArray, *, margins: Margins, confidence: float
+) -> int | None:
+    """Further rounds after which the rule would probably decide, up to `MAX_ROUNDS` in all; else None.
+
+    The rule itself is run on more rounds of the same distribution: N evenly spaced quantiles of the effects
+    seen. An outlying round weighs there as it will in the real interval: much among 8, little among 16.
+    """
+    rounds = len(wall_effects)
+    if rounds == 0 or len(cpu_effects) == 0:
+        return None
+
+    def decided(total: int) -> bool:
+        shares = (np.arange(total) + 0.5) / total
+        wall = interval(np.quantile(wall_effects, shares), confidence)
+        cpu = interval(np.quantile(cpu_effects, shares), confidence)
+        return decide(wall, cpu, margins) != "undecided"
+
+    total = _first(decided, max(rounds + 1, MIN_ROUNDS), MAX_ROUNDS)
+    return None if total is None else total - rounds
+
+
+def _first(accepts: Callable[[int], bool], low: int, high: int) -> int | None:
+    """Smallest number from `low` to `high` that `accepts`, given that all after it do too."""
+    if low > high or not accepts(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if accepts(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _inside(value: Interval, limit: float) -> bool:
+    return value.bounded and -limit < value.low and value.high < limit
+
+
+def _opposite(wall: Interval, cpu: Interval) -> bool:
+    return (wall.low > 0.0 and cpu.high < 0.0) or (wall.high < 0.0 and cpu.low > 0.0)
+
+
+def _warnings(
+    wall: Interval, cpu: Interval, verdict: Decision, margins: Margins, confidence: float
+) -> tuple[str, ...]:
+    if not wall.bounded:
+        return (f"only {wall.rounds} rounds, at least {MIN_ROUNDS} are needed for an interval",)
+    found: list[str] = []
+    if wall.confidence < confidence - 1e-9:
+        found.append(
+            f"{wall.rounds} rounds give {wall.confidence * 100:.1f} % confidence at most, "
+            f"less than the {confidence * 100:.1f} % of the rule"
+        )
+    if _opposite(wall, cpu):
+        found.append("wall time and CPU time point in opposite directions")
+    elif verdict == "undecided" and cpu.low > margins.difference:
+        extra = math.expm1(cpu.estimate - wall.estimate) * 100.0
+        if extra > 0.0:
+            found.append(f"uses {extra:.0f} % more CPU on other threads")
+    elif verdict in {"slower", "faster"} and _inside(cpu, margins.equivalence):
+        found.append("CPU time is unchanged: the difference is time spent waiting")
+    return tuple(found)
