@@ -27,7 +27,7 @@ PRAGMAS = (
     "cache_size",
     "mmap_size",
 )
-"""Names that ``--param`` may change in the built-in operations; `operations/lib/pragmas.mjs` checks values."""
+"""Names that ``--param`` may change in the built-in operations; values are checked where they are applied."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):

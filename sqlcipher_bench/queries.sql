@@ -90,6 +90,7 @@ DELETE FROM messages WHERE id = ?;
 -- name: undo_inserts
 DELETE FROM messages WHERE id > ?;
 
--- After undoing, untimed: an empty WAL for the next pass.
+-- After loading and after undoing, untimed: everything is in the database file and the next write begins the
+-- WAL anew. Not TRUNCATE, which also throws away the page cache: the passes would begin by reading it again.
 -- name: checkpoint
-PRAGMA wal_checkpoint(TRUNCATE);
+PRAGMA wal_checkpoint(PASSIVE);

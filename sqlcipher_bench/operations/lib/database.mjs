@@ -1,11 +1,11 @@
 // Opens the encrypted mailbox. Deriving a key takes about 50 ms and loading the mailbox as long again, so the
 // operations of a process share one database that is only read, and one that is written.
 
-import { closeSync, copyFileSync, openSync, readSync, rmSync } from 'node:fs';
+import { closeSync, copyFileSync, existsSync, openSync, readSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { readMailbox } from './mailbox.mjs';
-import { applyPragmas } from './pragmas.mjs';
+import { applyPragmas, settingsOf } from './pragmas.mjs';
 import { schema, sql } from './sql.mjs';
 
 // Public on purpose: the data are synthetic, and a reproduction has to open the same file.
@@ -26,7 +26,7 @@ export function acquireReader(ctx) {
   });
 }
 
-/** The database that is written: a copy of the other, with `undo` steps registered by the operations. */
+/** The database that is written: a copy of the other, with the `undo` steps that the operations register. */
 export function acquireWriter(ctx) {
   return acquire(join(dirname(ctx.dir), 'writer.db'), (file) => {
     const reader = acquireReader(ctx);
@@ -55,8 +55,8 @@ export function release(entry) {
 }
 
 /**
- * Puts the written database back, whichever operations changed it, and empties the WAL. A step of `undo` tells
- * whether it has anything to do (`dirty`) and does it (`apply`) inside the transaction.
+ * Puts the rows of the written database back, whichever operations changed them, and checkpoints. A step of
+ * `undo` tells whether it has anything to do (`dirty`) and does it (`apply`) inside the transaction.
  */
 export function restoreWriter(writer) {
   const steps = [...writer.undo.values()].filter((step) => step.dirty());
@@ -78,10 +78,12 @@ export function openWithKey(ctx, file) {
   return db;
 }
 
-/** A connection with the key and the PRAGMA profile. */
+/** A connection with the key and the PRAGMA profile; the file exists, or is made. */
 export function openDatabase(ctx, file) {
+  const settings = settingsOf(ctx.params);
+  const isNewFile = !existsSync(file);
   const db = openWithKey(ctx, file);
-  applyPragmas(db, ctx.params);
+  applyPragmas(db, settings, { isNewFile });
   return db;
 }
 
@@ -131,7 +133,6 @@ function fill(db, mailbox) {
   for (const message of mailbox.messages) insert.run(...FIELDS.map((field) => message[field]));
   db.exec(sql('load_attachments'));
   db.exec('COMMIT');
-  // Operations read the database file, not a WAL that no one has checkpointed yet.
   db.prepare(sql('checkpoint')).get();
 }
 

@@ -20,10 +20,15 @@ const WORDS = {
 // Asked for or not, what the database answers depends on the build: an addon may be compiled without mmap.
 const UNVERIFIED = new Set(['mmap_size']);
 
-/** Applies the profile to a fresh connection and makes sure that it took effect. */
-export function applyPragmas(db, params) {
-  const settings = [...settingsOf(params)];
-  for (const [name, value] of settings) db.exec(`PRAGMA ${name} = ${quoted(name, value)}`);
+// Properties of the file. Set again on a file that has them, auto_vacuum would write to it, and every other
+// connection would throw its page cache away.
+const OF_THE_FILE = new Set(['encoding', 'auto_vacuum']);
+
+/** Applies settings to a connection that has its key, and makes sure that they are in effect. */
+export function applyPragmas(db, settings, { isNewFile }) {
+  for (const [name, value] of settings) {
+    if (isNewFile || !OF_THE_FILE.has(name)) db.exec(`PRAGMA ${name} = ${quoted(name, value)}`);
+  }
   for (const [name, value] of settings) {
     if (UNVERIFIED.has(name)) continue;
     const answer = Object.values(db.prepare(`PRAGMA ${name}`).get())[0];
@@ -34,7 +39,7 @@ export function applyPragmas(db, params) {
   }
 }
 
-/** Name -> value in the order of application, parameters of other names left alone. */
+/** The profile as a Map of name -> value, in the order of application; parameters of other names are left alone. */
 export function settingsOf(params) {
   const settings = new Map();
   for (const [, name, value] of sql('pragmas').matchAll(/^PRAGMA (\w+) = '?([\w-]+)'?;$/gm)) {
