@@ -412,7 +412,7 @@ def _manifest(directory: Path) -> dict[str, Any]:
 
 
 def _required_napi(directory: Path) -> int | None:
-    """Read the Node-API version out of ``binding.gyp`` (a define) or ``binary.napi_versions`` of package.json."""
+    """Read the Node-API version out of ``binding.gyp`` (a define) or package.json (``napi_versions``)."""
     gyp = directory / "binding.gyp"
     if gyp.is_file() and (found := _NAPI_DEFINE.search(gyp.read_text("utf-8", errors="replace"))):
         return int(found.group(1))

@@ -34,12 +34,14 @@ def apply_patch(patch: Path, directory: Path) -> None:
     shown = f"--patch {patch.name}"
     if patch.stat().st_size > MAX_BYTES:
         raise UsageError(f"{shown} is larger than {MAX_BYTES:,} bytes; it is no patch for an addon")
+    if (directory / ".git").exists():
+        # Its configuration would be read, and may name programs to run.
+        raise UsageError(f"{shown} is not applied: the addon package holds a .git folder; remove that first")
     check_patch(patch.read_bytes().decode("utf-8", errors="replace"), shown)
     done = subprocess.run(
         _command(patch, directory),
         cwd=directory,
-        # Were the cache inside a repository of the user's, git would take the paths from its top instead.
-        env={**os.environ, "GIT_CEILING_DIRECTORIES": str(directory.resolve().parent), "LC_ALL": "C"},
+        env=_environment(directory),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_TIMEOUT_S,
@@ -50,6 +52,12 @@ def apply_patch(patch: Path, directory: Path) -> None:
         first = _REJECT.search(said)
         reason = clean_text((first.group() if first else said).removeprefix("error: "), 200)
         raise UsageError(f"{shown} does not apply to this release of the addon: {reason}")
+
+
+def _environment(directory: Path) -> dict[str, str]:
+    """Keep git from taking a repository around the cache, or one the user is in, for the one to patch."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**plain, "GIT_CEILING_DIRECTORIES": str(directory.resolve().parent), "LC_ALL": "C"}
 
 
 def check_patch(text: str, shown: str) -> None:

@@ -97,8 +97,10 @@ def _npm_selector(text: str) -> str:
 
 def _selector(text: str, advice: str) -> str:
     """Bring a version selector into its one form; `advice` ends the sentence about an unreadable one."""
+    if text in ALIASES or CHANNEL.fullmatch(text):
+        return text
     plain = text.removeprefix("v") if re.fullmatch(r"v\d.*", text) else text
-    if plain in ALIASES or CHANNEL.fullmatch(plain) or EXACT.fullmatch(plain):
+    if EXACT.fullmatch(plain):
         return plain
     # A range has a digit: NpmSpec also takes "", "*" and "x", by which nobody means one release.
     found = normal_range(plain) if re.search(r"\d", plain) else None

@@ -1,8 +1,8 @@
 """Make releases.toml again: ``python -m investigator.nodes.refresh_releases 18 20 22 24 26``.
 
 Reads the headers of the first and the last release of each major given, and halves the way between two
-releases that differ until it has the release in which something changed. Each takes one download, which is kept
-in the cache; expect half a gigabyte.
+releases that differ until it has the release in which something changed. Each takes one download, which is
+kept in the cache; expect half a gigabyte.
 """
 
 import sys
@@ -22,6 +22,15 @@ _HEAD = """\
 """
 
 
+_SPAN = """
+[[span]]
+first = "{first}"
+v8 = "{v8}"
+abi = "{abi}"
+napi = "{napi}"
+"""
+
+
 def main(majors: list[int]) -> None:
     """Write the table to standard output."""
     source = NpmNodes(platform=platform_for("docker"))
@@ -32,9 +41,7 @@ def main(majors: list[int]) -> None:
         line = [str(version) for version in releases if version.major == major and not version.prerelease]
         for index in _changes(source, line, 0, len(line) - 1, first=True):
             facts = _facts(source, line[index])
-            sys.stdout.write(
-                f'\n[[span]]\nfirst = "{line[index]}"\nv8 = "{facts[0]}"\nabi = "{facts[1]}"\nnapi = "{facts[2]}"\n'
-            )
+            sys.stdout.write(_SPAN.format(first=line[index], v8=facts[0], abi=facts[1], napi=facts[2]))
             sys.stdout.flush()
 
 
