@@ -1,20 +1,32 @@
 """Samples to verdicts: everything a report needs, computed offline from a run folder, no I/O."""
 
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
+import numpy as np
+import pandas as pd
 
-from investigator.plan import Failure
+from investigator.arms import Arm, Arms, Phase, arms, arms_of
+from investigator.plan import Environment, Failure, Plan
+from investigator.stats import intervals
+from investigator.stats.process import FloatArray
+from investigator.stats.published import PublishedVerdict, published_rule, spread_pct
+from investigator.stats.verdict import Judgement, Margins, Processes, judge
 
 ANALYSIS_SCHEMA = 1
 
 Verdict = Literal["slower", "faster", "no_change", "undecided", "invalid"]
 PairKind = Literal["baseline", "predecessor", "twin"]
-Phase = Literal["warm", "cold"]
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """A change in time per operation in percent (+50 means half as slow again) with its interval."""
+    """A change in time per operation in percent (+50 means half as slow again) with its interval.
+
+    With too few rounds for an interval its ends are infinite, and of an ``invalid`` pair nothing is a number;
+    JSON has null there.
+    """
 
     change_pct: float
     ci_low_pct: float
@@ -65,8 +77,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Flagged, but below `finding_pct`."""
     noise_floor_pct: float
     """Largest absolute end of the A/A twin's interval for this operation."""
-    published_rule: Literal["slower", "faster", "within noise"]
-    """Best round against best round; "within noise" where the gap is smaller than either spread."""
+    published_rule: PublishedVerdict
+    """Best round against best round; "within noise" where the gap is below the larger of the two spreads."""
     rounds_needed: int | None
     """For `undecided`: further rounds that would probably decide, None where more rounds will not."""
     minutes_needed: float | None
@@ -99,4 +111,478 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     controls: tuple[Control, ...]
     failures: tuple[Failure, ...]
     undecided_ops: tuple[str, ...]
-    """Operations with an undecided warm comparison: what an extension measures again."""
+    """Operations with an undecided warm comparison that more rounds could decide: what is measured again."""
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run knows beside its samples, while it goes on or at its end."""
+
+    failures: tuple[Failure, ...] = ()
+    """Those of stage ``checksum`` make their comparisons ``invalid``."""
+    host_ns_per_op: tuple[float, ...] = ()
+    """Readings of the host control in order of time, before and after each round."""
+    looks: int = 2
+    """Planned looks at the data, each at a confidence that leaves 95 % for all."""
+    minutes_per_round: float = 0.0
+    """What one more round costs; 0 where unknown."""
+
+
+FLAGS: tuple[Verdict, ...] = ("slower", "faster")
+PHASES: tuple[Phase, ...] = ("warm", "cold")
+MANY_DISTURBED = 0.5
+"""Share of disturbed passes from which a comparison says so."""
+NAMED_IN_HEADLINE = 3
+
+
+def analyse(plan: Plan, samples: pd.DataFrame, progress: Progress, *, tool: str = "") -> Analysis:
+    """Verdicts on all pairs of a run, finished or not.
+
+    `samples` has the columns of `samples.Sample`; rounds count from 1, and rows of round 0 (the calibration)
+    are ignored. An operation may lack rounds, arms or whole environments: each pair uses the rounds that both
+    of its sides have.
+    """
+    invalid = {(f.environment, f.op) for f in progress.failures if f.stage == "checksum"}
+    table = arms(samples)
+    present = {arm.op for arm in table.values()} | {op for _, op in invalid}
+    comparisons = tuple(
+        comparison
+        for operation in plan.operations
+        if operation.name in present and operation.family != "host"
+        for phase in PHASES
+        for comparison in _operation(plan, progress, table, invalid, operation.name, operation.family, phase)
+    )
+    return Analysis(
+        tool=tool,
+        run_id=plan.run_id,
+        headline=headline(plan, comparisons),
+        baseline=plan.baseline,
+        environments=tuple(environment.id for environment in plan.environments),
+        cells=tuple(_cells(plan, table)),
+        comparisons=comparisons,
+        controls=tuple(_controls(plan, comparisons, progress)),
+        failures=progress.failures,
+        undecided_ops=tuple(
+            dict.fromkeys(
+                c.op
+                for c in comparisons
+                if c.phase == "warm" and c.verdict == "undecided" and c.rounds_needed is not None
+            )
+        ),
+    )
+
+
+# -- cells ------------------------------------------------------------------------------------------------
+
+
+def _cells(plan: Plan, table: Arms) -> Iterator[CellSummary]:
+    for operation in plan.operations:
+        for environment in plan.environments:
+            warm = arms_of(table, operation.name, "warm", environment.id)
+            if warm and np.isfinite(np.concatenate([arm.wall for arm in warm])).any():
+                cold = arms_of(table, operation.name, "cold", environment.id)
+                yield _cell(operation.name, operation.family, environment.id, warm, cold)
+
+
+def _cell(op: str, family: str, environment: str, warm: Sequence[Arm], cold: Sequence[Arm]) -> CellSummary:
+    wall = _pooled([arm.wall for arm in warm])
+    ns_per_op = float(np.median(wall))
+    cold_wall = _pooled([arm.wall for arm in cold])
+    return CellSummary(
+        op=op,
+        family=family,
+        environment=environment,
+        rounds=int(np.isfinite([arm.wall for arm in warm]).any(axis=0).sum()),
+        ns_per_op=ns_per_op,
+        ops_per_s=1e9 / ns_per_op,
+        cpu_ns_per_op=_median(_pooled([arm.cpu for arm in warm])),
+        gc_ns_per_op=_median(_pooled([arm.gc for arm in warm])),
+        cold_ns_per_op=float(np.median(cold_wall)) if len(cold_wall) else None,
+        spread_pct=spread_pct(wall),
+        best_ns_per_op=float(np.min(wall)),
+        disturbed_passes=sum(arm.disturbed for arm in warm),
+        passes=sum(arm.passes for arm in warm),
+    )
+
+
+def _pooled(values: Sequence[FloatArray]) -> FloatArray:
+    joined = np.concatenate(values) if values else np.empty(0)
+    return np.asarray(joined[np.isfinite(joined)], dtype=np.float64)
+
+
+def _median(values: FloatArray) -> float:
+    return float(np.median(values)) if len(values) else 0.0
+
+
+# -- comparisons ------------------------------------------------------------------------------------------
+
+
+def _operation(
+    plan: Plan,
+    progress: Progress,
+    table: Arms,
+    invalid: Collection[tuple[str, str | None]],
+    op: str,
+    family: str,
+    phase: Phase,
+) -> Iterator[Comparison]:
+    """All comparisons of one operation in one phase: the twin first, since it can forbid the others."""
+    confidence = intervals.confidence_per_look(progress.looks)
+    margins = Margins(margin_pct=plan.spec.margin_pct, equivalence_pct=plan.spec.equivalence_pct)
+    baseline = arms_of(table, op, phase, plan.baseline)
+    twin: Judgement | None = None
+    if len(baseline) == 2:
+        twin = _judge_pair(baseline[:1], baseline[1:], margins, confidence, None)
+    veto = _twin_veto(twin)
+    floor = math.inf if twin is None else _largest_end_pct(twin.wall)
+    for kind, low_id, high_id in _pairs(plan):
+        low, high = arms_of(table, op, phase, low_id), arms_of(table, op, phase, high_id)
+        if kind == "twin":
+            low, high = baseline[:1], baseline[1:]
+        differs = (low_id, op) in invalid or (high_id, op) in invalid
+        judgement = twin if kind == "twin" else _judge_pair(low, high, margins, confidence, veto)
+        if judgement is None and not differs:
+            continue
+        yield _comparison(
+            _Pair(op=op, family=family, kind=kind, phase=phase, baseline=low_id, candidate=high_id),
+            judgement,
+            low,
+            high,
+            plan=plan,
+            differs=differs,
+            noise_floor_pct=floor,
+            minutes_per_round=progress.minutes_per_round,
+        )
+
+
+class _Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """What is compared with what."""
+
+    op: str
+    family: str
+    kind: PairKind
+    phase: Phase
+    baseline: str
+    candidate: str
+
+
+def _pairs(plan: Plan) -> Iterator[tuple[PairKind, str, str]]:
+    """Kind, baseline and candidate: each against the baseline and against its predecessor in the list.
+
+    A pair stands once: where the predecessor is the baseline, it is the baseline's pair.
+    """
+    yield "twin", plan.baseline, plan.baseline
+    order = [environment.id for environment in plan.environments]
+    for before, identifier in zip([None, *order], order, strict=False):
+        if identifier != plan.baseline:
+            yield "baseline", plan.baseline, identifier
+        if before is not None and before != plan.baseline:
+            yield "predecessor", before, identifier
+
+
+def _judge_pair(
+    low: Sequence[Arm], high: Sequence[Arm], margins: Margins, confidence: float, veto: str | None
+) -> Judgement | None:
+    """The verdict on a pair; None where no round has both sides."""
+    if not low or not high:
+        return None
+    judgement = judge(_processes(high, low), margins=margins, confidence=confidence, veto=veto)
+    return judgement if judgement.wall.rounds else None
+
+
+def _processes(candidate: Sequence[Arm], baseline: Sequence[Arm]) -> Processes:
+    return Processes(
+        candidate_wall=_geometric_mean([arm.wall for arm in candidate]),
+        baseline_wall=np.column_stack([arm.wall for arm in baseline]),
+        candidate_cpu=_geometric_mean([arm.cpu for arm in candidate]),
+        baseline_cpu=np.column_stack([arm.cpu for arm in baseline]),
+        candidate_fastest=_geometric_mean([arm.fastest for arm in candidate]),
+        baseline_fastest=np.column_stack([arm.fastest for arm in baseline]),
+    )
+
+
+def _geometric_mean(values: Sequence[FloatArray]) -> FloatArray:
+    """One value a round; two arms only where the baseline is the candidate, against its own predecessor."""
+    if len(values) == 1:
+        return values[0]
+    logs = np.log(np.column_stack(values))
+    present = np.isfinite(logs)
+    sums, counts = np.where(present, logs, 0.0).sum(axis=1), present.sum(axis=1)
+    means: FloatArray = np.full(len(logs), np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return np.exp(means)
+
+
+def _comparison(
+    pair: _Pair,
+    judgement: Judgement | None,
+    low: Sequence[Arm],
+    high: Sequence[Arm],
+    *,
+    plan: Plan,
+    differs: bool,
+    noise_floor_pct: float,
+    minutes_per_round: float,
+) -> Comparison:
+    wall = _percent(None if judgement is None else judgement.wall)
+    cpu = _percent(None if judgement is None else judgement.cpu)
+    verdict: Verdict = "invalid" if differs or judgement is None else judgement.verdict
+    flagged = verdict in FLAGS
+    large = abs(wall.change_pct) >= plan.spec.finding_pct
+    needed = judgement.rounds_needed if judgement is not None and verdict == "undecided" else None
+    if pair.kind == "twin":
+        needed = None
+    return Comparison(
+        op=pair.op,
+        family=pair.family,
+        kind=pair.kind,
+        phase=pair.phase,
+        baseline=pair.baseline,
+        candidate=pair.candidate,
+        rounds=judgement.wall.rounds if judgement is not None else 0,
+        ratio=1.0 + wall.change_pct / 100.0,
+        wall=wall,
+        cpu=cpu,
+        verdict=verdict,
+        finding=flagged and large and pair.kind == "baseline" and pair.phase == "warm",
+        below_layout_floor=flagged and not large,
+        noise_floor_pct=noise_floor_pct,
+        published_rule=_published(low, high),
+        rounds_needed=needed,
+        minutes_needed=needed * minutes_per_round if needed is not None and minutes_per_round > 0 else None,
+        warnings=tuple(_warnings(pair, judgement, low, high, differs=differs)),
+    )
+
+
+def _percent(interval: intervals.Interval | None) -> Interval:
+    if interval is None:
+        return Interval(change_pct=math.nan, ci_low_pct=math.nan, ci_high_pct=math.nan, confidence=math.nan)
+    return Interval(
+        change_pct=_change_pct(interval.estimate),
+        ci_low_pct=_change_pct(interval.low),
+        ci_high_pct=_change_pct(interval.high),
+        confidence=interval.confidence,
+    )
+
+
+def _change_pct(effect: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.expm1(effect)) * 100.0
+
+
+def _published(low: Sequence[Arm], high: Sequence[Arm]) -> PublishedVerdict:
+    baseline, candidate = _pooled([arm.wall for arm in low]), _pooled([arm.wall for arm in high])
+    return published_rule(baseline, candidate) if len(baseline) and len(candidate) else "within noise"
+
+
+def _warnings(
+    pair: _Pair, judgement: Judgement | None, low: Sequence[Arm], high: Sequence[Arm], *, differs: bool
+) -> Iterator[str]:
+    if differs:
+        yield "the results differ from those of the baseline: the times mean nothing"
+        return
+    if judgement is not None:
+        yield from judgement.warnings
+    if pair.kind == "baseline" and len(low) == 1:
+        yield "the A/A twin of this operation is missing"
+    passes, disturbed = sum(a.passes for a in (*low, *high)), sum(a.disturbed for a in (*low, *high))
+    if pair.phase == "warm" and passes and disturbed / passes > MANY_DISTURBED:
+        yield f"{disturbed} of {passes} passes were disturbed from outside"
+
+
+def _twin_veto(twin: Judgement | None) -> str | None:
+    if twin is None or twin.verdict not in FLAGS:
+        return None
+    low, high = _change_pct(twin.wall.low), _change_pct(twin.wall.high)
+    return (
+        f"the baseline differs from itself ({low:+.1f} to {high:+.1f} % between its two arms): "
+        "no verdict on this operation in this run"
+    )
+
+
+def _largest_end_pct(interval: intervals.Interval) -> float:
+    return max(abs(_change_pct(interval.low)), abs(_change_pct(interval.high)))
+
+
+# -- controls ---------------------------------------------------------------------------------------------
+
+
+def _controls(plan: Plan, comparisons: Sequence[Comparison], progress: Progress) -> Iterator[Control]:
+    yield from _host_control(progress.host_ns_per_op)
+    yield from _twin_control([c for c in comparisons if c.kind == "twin" and c.phase == "warm"])
+    yield from _engine_control(
+        plan,
+        [c for c in comparisons if c.kind == "baseline" and c.phase == "warm" and c.family == "js"],
+    )
+
+
+def _host_control(readings: Sequence[float]) -> Iterator[Control]:
+    """Drift is the median slope between readings over the session; it is told, never divided out."""
+    values = np.array([value for value in readings if value > 0 and math.isfinite(value)])
+    if len(values) < 2:
+        return
+    first, second = np.triu_indices(len(values), k=1)
+    logs = np.log(values)
+    slope = float(np.median((logs[second] - logs[first]) / (second - first)))
+    drift, spread = _change_pct(slope * (len(values) - 1)), spread_pct(values)
+    yield Control(
+        name="host",
+        text=(
+            f"The host control, the same binary in every round, drifted by {drift:+.1f} % over the session; "
+            f"its {len(values)} readings lie within {spread:.1f} %."
+        ),
+        values={"drift_pct": drift, "spread_pct": spread, "readings": float(len(values))},
+    )
+
+
+def _twin_control(twins: Sequence[Comparison]) -> Iterator[Control]:
+    bounded = [c for c in twins if math.isfinite(c.noise_floor_pct)]
+    if not bounded:
+        return
+    worst = max(bounded, key=lambda c: c.noise_floor_pct)
+    flagged = [c.op for c in bounded if c.verdict in FLAGS]
+    yield Control(
+        name="twin",
+        text=(
+            f"The baseline measured against itself differs by at most {worst.noise_floor_pct:.1f} % "
+            f"({worst.op}, end of the interval); {len(flagged)} of {len(bounded)} operations are flagged"
+            f"{': ' + ', '.join(flagged) if flagged else ''}."
+        ),
+        values={
+            "worst_floor_pct": worst.noise_floor_pct,
+            "median_floor_pct": float(np.median([c.noise_floor_pct for c in bounded])),
+            "flagged": float(len(flagged)),
+            "operations": float(len(bounded)),
+        },
+    )
+
+
+def _engine_control(plan: Plan, pairs: Sequence[Comparison]) -> Iterator[Control]:
+    names = _names(plan)
+    values: dict[str, float] = {}
+    parts: list[str] = []
+    for environment in plan.environments:
+        changes = [
+            c.wall.change_pct
+            for c in pairs
+            if c.candidate == environment.id and c.verdict != "invalid" and math.isfinite(c.wall.change_pct)
+        ]
+        if changes:
+            median = float(np.median(changes))
+            values[f"{environment.id}_change_pct"] = median
+            parts.append(f"{median:+.1f} % on {names[environment.id]} ({len(changes)} operations)")
+    if parts:
+        yield Control(
+            name="engine",
+            text=(
+                f"Pure JS against {names[plan.baseline]}, median change: {', '.join(parts)}; "
+                "it tells whether V8 as a whole moved, and nothing is divided by it."
+            ),
+            values=values,
+        )
+
+
+# -- headline ---------------------------------------------------------------------------------------------
+
+_FAMILY_WORDS = {"sqlite": "SQLite operation", "js": "JS operation"}
+
+
+def headline(plan: Plan, comparisons: Sequence[Comparison]) -> str:
+    """One sentence for each candidate, saying no more than the verdicts of the warm pairs do."""
+    names = _names(plan)
+    candidates = [environment.id for environment in plan.environments if environment.id != plan.baseline]
+    if not candidates:
+        return f"Only {names[plan.baseline]} was measured: there is nothing to compare it with."
+    pairs = [c for c in comparisons if c.kind == "baseline" and c.phase == "warm"]
+    return " ".join(
+        _sentence(plan, names, candidate, [c for c in pairs if c.candidate == candidate])
+        for candidate in candidates
+    )
+
+
+def _sentence(plan: Plan, names: Mapping[str, str], candidate: str, pairs: Sequence[Comparison]) -> str:
+    name, against = names[candidate], names[plan.baseline]
+    if name.startswith("Node "):
+        against = against.removeprefix("Node ")
+    if not pairs:
+        return f"{name} could not be compared with {against}."
+    own, *others = sorted(_FAMILY_WORDS, key=lambda family: family != plan.spec.command)
+    parts = [_own_family(plan, own, f"{name} is {{}} than {against}", pairs)]
+    if not any(c.finding for c in pairs):
+        parts[0] = (
+            f"No change of {plan.spec.finding_pct:g} % or more was found for {name} against {against}: "
+            f"{_tally(plan, own, pairs)}"
+        )
+    elif not any(c.finding and c.family == own for c in pairs):
+        parts[0] = f"{name} against {against}: {_tally(plan, own, pairs)}"
+    parts += [_other_family(plan, family, pairs) for family in others]
+    return "; ".join(part for part in parts if part) + "."
+
+
+def _own_family(plan: Plan, family: str, opening: str, pairs: Sequence[Comparison]) -> str:
+    """``Node 24 is slower than 22 on 3 of 13 SQLite operations (...), faster on none; 9 unchanged``."""
+    counts = {verdict: _findings(pairs, family, verdict) for verdict in FLAGS}
+    first, second = sorted(FLAGS, key=lambda verdict: not counts[verdict])
+    planned = _planned(plan, family)
+    return (
+        f"{opening.format(first)} on {len(counts[first])} of {planned}{_named(counts[first])}, "
+        f"{second} on {len(counts[second]) or 'none'}{_named(counts[second])}; {_rest(plan, family, pairs)}"
+    ).removesuffix("; ")
+
+
+def _other_family(plan: Plan, family: str, pairs: Sequence[Comparison]) -> str:
+    """``of 7 JS operations 1 slower (json_parse +12 %), 6 unchanged``."""
+    if not any(c.family == family for c in pairs):
+        return ""
+    counts = {verdict: _findings(pairs, family, verdict) for verdict in FLAGS}
+    told = [f"{len(found)} {verdict}{_named(found)}" for verdict, found in counts.items() if found]
+    return f"of {_planned(plan, family)} {', '.join([*told, *filter(None, [_rest(plan, family, pairs)])])}"
+
+
+def _tally(plan: Plan, family: str, pairs: Sequence[Comparison]) -> str:
+    return f"of {_planned(plan, family)} {_rest(plan, family, pairs)}"
+
+
+def _rest(plan: Plan, family: str, pairs: Sequence[Comparison]) -> str:
+    """Everything that is no finding: ``9 unchanged, 1 cannot tell``."""
+    own = [c for c in pairs if c.family == family]
+    counts = (
+        (sum(c.verdict == "no_change" for c in own), "unchanged"),
+        (sum(c.below_layout_floor for c in own), f"changed by less than {plan.spec.finding_pct:g} %"),
+        (sum(c.verdict == "undecided" for c in own), "cannot tell"),
+        (sum(c.verdict == "invalid" for c in own), "invalid"),
+        (sum(o.family == family for o in plan.operations) - len(own), "not measured"),
+    )
+    return ", ".join(f"{count} {text}" for count, text in counts if count)
+
+
+def _planned(plan: Plan, family: str) -> str:
+    count = sum(operation.family == family for operation in plan.operations)
+    return f"{count} {_FAMILY_WORDS[family]}{'' if count == 1 else 's'}"
+
+
+def _findings(pairs: Sequence[Comparison], family: str, verdict: Verdict) -> list[Comparison]:
+    return [c for c in pairs if c.finding and c.family == family and c.verdict == verdict]
+
+
+def _named(pairs: Sequence[Comparison]) -> str:
+    """`` (bind_text_ascii_10k +114 %, ...)``: the largest changes by name."""
+    if not pairs:
+        return ""
+    ordered = sorted(pairs, key=lambda c: -abs(math.log(c.ratio)))
+    shown = [f"{c.op} {c.wall.change_pct:+.0f} %" for c in ordered[:NAMED_IN_HEADLINE]]
+    return f" ({', '.join([*shown, *(['...'] if len(ordered) > NAMED_IN_HEADLINE else [])])})"
+
+
+def _names(plan: Plan) -> dict[str, str]:
+    """What people call each environment: its label, its Node version, or where that is not unique its id."""
+    versions = [environment.node.version for environment in plan.environments]
+    return {
+        environment.id: _name(environment, unique=versions.count(environment.node.version) == 1)
+        for environment in plan.environments
+    }
+
+
+def _name(environment: Environment, *, unique: bool) -> str:
+    if environment.label:
+        return f"{environment.label} (Node {environment.node.version})"
+    return f"Node {environment.node.version}" if unique else environment.id

@@ -16,7 +16,7 @@ from investigator.protocol import Event, Pass
 WALL_OVER_CPU_LIMIT = 1.02
 """Wall over CPU time beyond the usual ratio of the operation from which a pass counts as disturbed."""
 WAIT_LIMIT_NS = 200_000
-"""Waiting shorter than this disturbs nothing, whatever its share: cold passes can be shorter than one switch."""
+"""Waiting shorter than this disturbs nothing, whatever its share: cold passes can be very short."""
 STEAL_LIMIT_PCT = 2.0
 SWITCHES_PER_S_LIMIT = 100.0
 SWITCHES_LIMIT = 3
@@ -166,7 +166,7 @@ def from_csv(source: Path | IO[str]) -> pd.DataFrame:
     """
     try:
         # The C parser would read an operation called "null" as a missing value.
-        frame = pd.read_csv(source, dtype=COLUMN_TYPES, keep_default_na=False)  # type: ignore[arg-type]
+        frame = pd.read_csv(source, dtype=COLUMN_TYPES, keep_default_na=False)
     except (ValueError, TypeError, OSError) as error:
         raise StoredFileError(
             f"{source}: the table of measurements cannot be read ({_first_line(error)}); "
