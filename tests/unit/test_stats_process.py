@@ -1,0 +1,92 @@
+"""Passes to process values: robust to bursts, blind for nothing that recurs."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from investigator.stats.process import (
+    FloatArray,
+    cpu_values,
+    fastest_values,
+    mean_cpu_values,
+    mean_values,
+    process_values,
+)
+
+PASSES = 6
+
+
+def one(function: Callable[..., FloatArray], **columns: list[float]) -> float:
+    arrays = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
+    length = len(next(iter(arrays.values())))
+    return float(function(np.zeros(length, dtype=np.int64), 1, **arrays)[0])
+
+
+def wall_value(wall: list[float], gc: list[float] | None = None) -> float:
+    return one(process_values, wall_ns=wall, gc_pause_ns=gc or [0.0] * len(wall), calls=[10.0] * len(wall))
+
+
+def cpu_value(wall: list[float], cpu: list[float], gc: list[float] | None = None) -> float:
+    return one(
+        cpu_values, wall_ns=wall, cpu_ns=cpu, gc_pause_ns=gc or [0.0] * len(wall), calls=[10.0] * len(wall)
+    )
+
+
+def test_process_value_is_the_lower_quartile_per_call_plus_the_mean_pause() -> None:
+    wall, pauses = [100.0, 110.0, 120.0, 130.0, 140.0, 150.0], [0.0, 0.0, 0.0, 0.0, 0.0, 60.0]
+    mutator = [100.0, 110.0, 120.0, 130.0, 140.0, 90.0]
+    assert wall_value(wall, pauses) == pytest.approx(np.quantile(mutator, 0.25) / 10 + 1.0)
+
+
+def test_a_burst_in_a_minority_of_passes_moves_the_value_little_and_the_mean_much() -> None:
+    quiet, burst = [100.0] * 6, [100.0] * 4 + [200.0] * 2
+    assert wall_value(burst) == wall_value(quiet)
+    assert cpu_value(burst, burst) == cpu_value(quiet, quiet)
+    mean = one(mean_cpu_values, cpu_ns=burst, calls=[10.0] * 6)
+    assert mean > 1.3 * cpu_value(burst, burst)
+
+
+def test_the_collector_cannot_hide_in_one_pass() -> None:
+    assert wall_value([100.0] * 5 + [700.0], [0.0] * 5 + [600.0]) == pytest.approx(20.0)
+
+
+def test_helper_threads_cannot_hide_in_one_pass() -> None:
+    wall = [100.0] * 6
+    assert cpu_value(wall, [100.0] * 5 + [160.0]) == pytest.approx(11.0)
+
+
+def test_waiting_is_no_cpu_time() -> None:
+    assert cpu_value([500.0] * 6, [100.0] * 6) == pytest.approx(10.0)
+
+
+def test_fastest_pass_leaves_the_pause_out() -> None:
+    fastest = one(fastest_values, wall_ns=[120.0, 90.0], gc_pause_ns=[40.0, 0.0], calls=[10.0, 10.0])
+    assert fastest == 8.0
+
+
+@given(hnp.arrays(np.float64, (5, PASSES), elements=st.floats(1.0, 1e9)), st.randoms())
+def test_many_processes_at_once_equal_one_at_a_time(wall: np.ndarray, random: object) -> None:
+    order = list(range(wall.size))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    group = np.repeat(np.arange(5), PASSES)[order]
+    calls, none = np.full(wall.size, 10.0), np.zeros(wall.size)
+    together = process_values(group, 5, wall_ns=wall.ravel()[order], gc_pause_ns=none, calls=calls)
+    np.testing.assert_allclose(together, np.quantile(wall, 0.25, axis=1) / 10.0)
+
+
+@given(hnp.arrays(np.float64, PASSES, elements=st.floats(1.0, 1e6)), st.floats(1e-3, 1e3))
+def test_values_scale_with_the_unit(wall: np.ndarray, unit: float) -> None:
+    assert wall_value(list(wall * unit)) == pytest.approx(wall_value(list(wall)) * unit)
+
+
+def test_processes_without_usable_passes_are_nan() -> None:
+    group = np.array([0, 2], dtype=np.int64)
+    wall, gc, calls = np.array([10.0, 0.0]), np.zeros(2), np.array([0.0, 5.0])
+    assert np.isnan(process_values(group, 3, wall_ns=wall, gc_pause_ns=gc, calls=calls)).all()
+    assert np.isnan(cpu_values(group, 3, wall_ns=wall, cpu_ns=wall, gc_pause_ns=gc, calls=calls)).all()
+    assert np.isnan(fastest_values(group, 3, wall_ns=wall, gc_pause_ns=gc, calls=calls)).all()
+    np.testing.assert_array_equal(mean_values(group, 3, total_ns=wall, calls=calls), [np.nan, np.nan, 0.0])
