@@ -278,8 +278,8 @@ def path_addon(text: str, observer: Observer | None = None) -> AddonPackage:
     # Collected first and then hashed, so that the key is the content that was copied.
     with tempfile.TemporaryDirectory(prefix="investigate-addon-") as folder:
         copy = Path(folder, "package")
-        shutil.copytree(path, copy, ignore=_NOT_SOURCE)
-        return _keep(cache.tree_sha256(copy), lambda work: shutil.copytree(copy, work), watcher)
+        archives.copy_tree(path, copy, ignore=_NOT_SOURCE)
+        return _keep(cache.tree_sha256(copy), lambda work: archives.copy_tree(copy, work), watcher)
 
 
 def _keep(digest: str, put: Callable[[Path], object], observer: Observer) -> AddonPackage:
@@ -305,7 +305,7 @@ def patched(package: AddonPackage, patch: str | None) -> AddonPackage:
     digest, original = cache.sha256_of(file), package.directory
 
     def fill(work: Path) -> None:
-        shutil.copytree(original, work / "package")
+        archives.copy_tree(original, work / "package")
         apply_patch(file, work / "package")
         changed = msgspec.structs.replace(
             package, directory=None, patch_sha256=digest, napi=_required_napi(work / "package")
@@ -393,7 +393,7 @@ def _install_dependencies(manifest: Mapping[str, Any], work: Path) -> dict[str, 
     folder = work / "dependencies"
     folder.mkdir()
     installed = npm_client.install(wanted, folder)
-    shutil.copytree(folder / "node_modules", work / "package/node_modules", dirs_exist_ok=True)
+    archives.copy_tree(folder / "node_modules", work / "package/node_modules")
     shutil.rmtree(folder)
     return {dependency.name: dependency.version for dependency in installed}
 

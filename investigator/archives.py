@@ -1,14 +1,16 @@
-"""Unpack archives of strangers: plain files only, nothing outside the target, bounded in number and size."""
+"""Unpack archives and copy trees of strangers: plain files only, nothing outside the target, bounded."""
 
+import errno
 import lzma
+import os
 import shutil
 import tarfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from investigator.errors import UsageError
+from investigator.errors import HostUnfitError, UsageError
 from investigator.text import clean_text
 
 MAX_FILES: Final = 50_000
@@ -63,6 +65,26 @@ def unpack(
             f"{archive.name} is not a complete tar archive ({clean_text(str(error), 100)}); fetch it again"
         ) from error
     return tuple(written)
+
+
+def copy_tree(
+    source: Path, target: Path, *, ignore: Callable[[str, list[str]], Iterable[str]] | None = None
+) -> None:
+    """Copy a directory, links as what they point to, into a new or existing one.
+
+    Raises:
+        UsageError: something in it cannot be read, or is neither file nor directory.
+        HostUnfitError: the disk is full.
+    """
+    try:
+        shutil.copytree(source, target, ignore=ignore, dirs_exist_ok=True)
+    except OSError as error:
+        # Several at once come as a list of (source, target, text).
+        first = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or error
+        shown = clean_text(str(first), 200)
+        if os.strerror(errno.ENOSPC) in shown or os.strerror(errno.EDQUOT) in shown:
+            raise HostUnfitError(f"no space is left on the disk for a copy of {source}; free some") from error
+        raise UsageError(f"{clean_text(str(source), 200)} cannot be copied: {shown}") from error
 
 
 def _placed(member: tarfile.TarInfo, place: Place, archive: Path) -> PurePosixPath | None:

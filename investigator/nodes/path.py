@@ -88,7 +88,7 @@ class PathNodes(msgspec.Struct, frozen=True, kw_only=True):
             digest = hashlib.sha256(content.encode()).hexdigest()
 
             def fill(work: Path) -> None:
-                shutil.copytree(include, work / "include/node")
+                archives.copy_tree(include, work / "include/node")
                 (work / "bin").mkdir()
                 shutil.copyfile(binary, work / "bin/node")
 
@@ -132,7 +132,7 @@ def _copy_headers(source: Path, target: Path, shown: str) -> None:
                 f"path:{shown} has no headers (include/node), without which no addon can be built; "
                 "use `make install` with a PREFIX, or give the checkout"
             )
-        shutil.copytree(source, target)
+        archives.copy_tree(source, target)
         return
     if not (source / "config.gypi").is_file():
         raise UsageError(f"path:{shown} has no config.gypi; run ./configure and make in that checkout first")
@@ -141,7 +141,7 @@ def _copy_headers(source: Path, target: Path, shown: str) -> None:
             place = target / below
             place.mkdir(parents=True, exist_ok=True)
             if found.is_dir():
-                shutil.copytree(found, place, dirs_exist_ok=True, ignore=_only_headers)
+                archives.copy_tree(found, place, ignore=_only_headers)
             else:
                 shutil.copyfile(found, place / found.name)
 

@@ -70,14 +70,6 @@ def available_nodes(platform: str, lines: Sequence[int] = ()) -> tuple[NodeRow, 
     return tuple(rows)
 
 
-def newest_of_lines(rows: Sequence[NodeRow]) -> tuple[NodeRow, ...]:
-    """Keep the newest row of every major, in the order of `rows` (which has the newest first)."""
-    newest: dict[str, NodeRow] = {}
-    for row in rows:
-        newest.setdefault(row.version.partition(".")[0], row)
-    return tuple(newest.values())
-
-
 def _from_cache(key: str) -> layout.HeaderFacts | None:
     try:
         return layout.read_headers(cache.entry(layout.CACHE_KIND, key), key)

@@ -98,7 +98,8 @@ def fetch_all(
     def fetch(node: ResolvedNode) -> Path:
         watcher.activity(f"fetching Node {node.version}")
         directory = source_of(node.request.source, platform, watcher).fetch(node)
-        watcher.step(f"node {node.version}")
+        for _label in filter(lambda other: _unlabelled(other) == _unlabelled(node), resolved):
+            watcher.step(f"node {node.version}")
         return directory
 
     # One release under two labels is fetched once.

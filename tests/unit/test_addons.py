@@ -297,9 +297,10 @@ def test_a_patch_is_applied_to_a_copy(
 
 
 def test_a_cache_inside_a_repository_makes_no_difference(registry: FakeNpm, tmp_path: Path) -> None:
-    if shutil.which("git") is None:
+    git = shutil.which("git")
+    if git is None:
         pytest.skip("git is not installed")
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    subprocess.run([git, "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "fix.patch").write_text(PATCH)
     package = first(f"{NAME}@12.11.1", node("24.1.0"), patch=str(tmp_path / "fix.patch"))
     assert package.directory is not None

@@ -1,11 +1,14 @@
+import errno
 import io
+import os
+import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from investigator.archives import unpack
-from investigator.errors import UsageError
+from investigator.archives import copy_tree, unpack
+from investigator.errors import HostUnfitError, UsageError
 
 
 def member(name: str, *, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644) -> tarfile.TarInfo:
@@ -101,3 +104,26 @@ def test_a_file_where_a_folder_is_cannot_be_written_through(tmp_path: Path) -> N
     path = archive(tmp_path / "a.tgz", (member("p/a"), b"file"), (member("p/a/b"), b"below"))
     with pytest.raises(UsageError, match="folder"):
         unpack(path, tmp_path / "out")
+
+
+def test_a_tree_that_cannot_be_copied_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    os.mkfifo(tmp_path / "in" / "pipe")
+    with pytest.raises(UsageError, match="cannot be copied"):
+        copy_tree(tmp_path / "in", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        shutil.Error([("a", "b", "[Errno 28] No space left on device: 'b'")]),
+    ],
+)
+def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
+    def full(*_arguments: object, **_options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(shutil, "copytree", full)
+    with pytest.raises(HostUnfitError, match="no space is left"):
+        copy_tree(tmp_path, tmp_path / "out")
