@@ -60,7 +60,7 @@ def describe_node(engine: Engine, directory: Path) -> NodeDescription:
         )
     )
     if not outcome.ok:
-        raise UsageError(f"the Node binary in {directory} cannot be run: {_how_it_ended(outcome)}")
+        raise UsageError(f"bin/node cannot be run: {_how_it_ended(outcome)}")
     try:
         answer = msgspec.json.decode(outcome.stdout, type=_Answer)
         return NodeDescription(
@@ -72,7 +72,7 @@ def describe_node(engine: Engine, directory: Path) -> NodeDescription:
         )
     except msgspec.MsgspecError as error:
         raise UsageError(
-            f"the binary in {directory} does not answer like Node: {clean_text(outcome.stdout, 120)!r}"
+            f"bin/node does not answer like Node: {clean_text(outcome.stdout, 120)!r}"
         ) from error
 
 

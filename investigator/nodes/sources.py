@@ -20,6 +20,7 @@ from investigator.nodes.interface import NodeRequest as Request
 from investigator.nodes.npm import NpmNodes
 from investigator.nodes.path import PathNodes
 from investigator.observer import NullObserver, Observer
+from investigator.text import clean_text
 
 Describe = Callable[[Path], NodeDescription]
 
@@ -116,7 +117,11 @@ def _unlabelled(node: ResolvedNode) -> ResolvedNode:
 
 
 def _build(node: ResolvedNode, directory: Path, describe: Describe) -> NodeBuild:
-    description = remembered(directory, describe)
+    try:
+        description = remembered(directory, describe)
+    except UsageError as error:
+        shown = clean_text(node.request.selector, 120)
+        raise UsageError(f"{node.request.source}:{shown} (Node {node.version}): {error}") from error
     reported = description.versions["node"]
     if node.request.source in ("npm", "dist") and reported != node.version:
         raise UsageError(
