@@ -1,7 +1,7 @@
 """Samples to verdicts: everything a report needs, computed offline from a run folder, no I/O."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from investigator.arms import Arm, Arms, Phase, arms, arms_of
+from investigator.operations import Operation
 from investigator.plan import Environment, Failure, Plan
 from investigator.stats import intervals
 from investigator.stats.process import FloatArray
@@ -114,19 +115,6 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     """Operations with an undecided warm comparison that more rounds could decide: what is measured again."""
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run knows beside its samples, while it goes on or at its end."""
-
-    failures: tuple[Failure, ...] = ()
-    """Those of stage ``checksum`` make their comparisons ``invalid``."""
-    host_ns_per_op: tuple[float, ...] = ()
-    """Readings of the host control in order of time, before and after each round."""
-    looks: int = 2
-    """Planned looks at the data, each at a confidence that leaves 95 % for all."""
-    minutes_per_round: float = 0.0
-    """What one more round costs; 0 where unknown."""
-
-
 FLAGS: tuple[Verdict, ...] = ("slower", "faster")
 PHASES: tuple[Phase, ...] = ("warm", "cold")
 MANY_DISTURBED = 0.5
@@ -134,22 +122,41 @@ MANY_DISTURBED = 0.5
 NAMED_IN_HEADLINE = 3
 
 
-def analyse(plan: Plan, samples: pd.DataFrame, progress: Progress, *, tool: str = "") -> Analysis:
+def analyse(
+    plan: Plan,
+    samples: pd.DataFrame,
+    *,
+    failures: Sequence[Failure] = (),
+    host_ns: Sequence[float] = (),
+    minutes_per_round: float = 0.0,
+    tool: str = "",
+) -> Analysis:
     """Verdicts on all pairs of a run, finished or not.
 
-    `samples` has the columns of `samples.Sample`; rounds count from 1, and rows of round 0 (the calibration)
-    are ignored. An operation may lack rounds, arms or whole environments: each pair uses the rounds that both
-    of its sides have.
+    An operation may lack rounds, arms or whole environments: each pair uses the rounds that both of its sides
+    have. The planned looks (`Spec.looks`) share 5 % of error between them.
+
+    Args:
+        plan: what was compared, and the margins.
+        samples: columns of `samples.Sample`; rounds count from 1, rows of round 0 (calibration) are ignored.
+        failures: for the tables; those of stage ``checksum`` make their comparisons ``invalid``.
+        host_ns: readings of the host control, ns per call in order of time.
+        minutes_per_round: what one more round costs; 0 where unknown.
+        tool: name and version for analysis.json.
     """
-    invalid = {(f.environment, f.op) for f in progress.failures if f.stage == "checksum"}
     table = arms(samples)
-    present = {arm.op for arm in table.values()} | {op for _, op in invalid}
+    distinct = tuple(dict.fromkeys(failures))
+    question = _Question(
+        plan=plan,
+        invalid=frozenset((f.environment, f.op) for f in distinct if f.stage == "checksum"),
+        minutes_per_round=minutes_per_round,
+    )
     comparisons = tuple(
         comparison
         for operation in plan.operations
-        if operation.name in present and operation.family != "host"
+        if operation.family != "host"
         for phase in PHASES
-        for comparison in _operation(plan, progress, table, invalid, operation.name, operation.family, phase)
+        for comparison in _operation(question, table, operation, phase)
     )
     return Analysis(
         tool=tool,
@@ -159,8 +166,8 @@ def analyse(plan: Plan, samples: pd.DataFrame, progress: Progress, *, tool: str 
         environments=tuple(environment.id for environment in plan.environments),
         cells=tuple(_cells(plan, table)),
         comparisons=comparisons,
-        controls=tuple(_controls(plan, comparisons, progress)),
-        failures=progress.failures,
+        controls=tuple(_controls(plan, comparisons, host_ns)),
+        failures=distinct,
         undecided_ops=tuple(
             dict.fromkeys(
                 c.op
@@ -216,42 +223,53 @@ def _median(values: FloatArray) -> float:
 # -- comparisons ------------------------------------------------------------------------------------------
 
 
-def _operation(
-    plan: Plan,
-    progress: Progress,
-    table: Arms,
-    invalid: Collection[tuple[str, str | None]],
-    op: str,
-    family: str,
-    phase: Phase,
-) -> Iterator[Comparison]:
+class _Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What every comparison needs to know beside the times."""
+
+    plan: Plan
+    invalid: frozenset[tuple[str, str | None]]
+    """Environment and operation whose results differ from the baseline's."""
+    minutes_per_round: float
+
+    @property
+    def margins(self) -> Margins:
+        return Margins(margin_pct=self.plan.spec.margin_pct, equivalence_pct=self.plan.spec.equivalence_pct)
+
+    @property
+    def confidence(self) -> float:
+        return intervals.confidence_per_look(len(self.plan.spec.looks))
+
+
+def _operation(question: _Question, table: Arms, operation: Operation, phase: Phase) -> Iterator[Comparison]:
     """All comparisons of one operation in one phase: the twin first, since it can forbid the others."""
-    confidence = intervals.confidence_per_look(progress.looks)
-    margins = Margins(margin_pct=plan.spec.margin_pct, equivalence_pct=plan.spec.equivalence_pct)
+    op, plan = operation.name, question.plan
     baseline = arms_of(table, op, phase, plan.baseline)
-    twin: Judgement | None = None
-    if len(baseline) == 2:
-        twin = _judge_pair(baseline[:1], baseline[1:], margins, confidence, None)
+    twin = _judge_pair(question, baseline[:1], baseline[1:], None)
     veto = _twin_veto(twin)
     floor = math.inf if twin is None else _largest_end_pct(twin.wall)
     for kind, low_id, high_id in _pairs(plan):
         low, high = arms_of(table, op, phase, low_id), arms_of(table, op, phase, high_id)
         if kind == "twin":
             low, high = baseline[:1], baseline[1:]
-        differs = (low_id, op) in invalid or (high_id, op) in invalid
-        judgement = twin if kind == "twin" else _judge_pair(low, high, margins, confidence, veto)
-        if judgement is None and not differs:
-            continue
-        yield _comparison(
-            _Pair(op=op, family=family, kind=kind, phase=phase, baseline=low_id, candidate=high_id),
-            judgement,
-            low,
-            high,
-            plan=plan,
-            differs=differs,
-            noise_floor_pct=floor,
-            minutes_per_round=progress.minutes_per_round,
-        )
+        differs = (low_id, op) in question.invalid or (high_id, op) in question.invalid
+        judgement = twin if kind == "twin" else _judge_pair(question, low, high, veto)
+        if judgement is not None or differs:
+            yield _comparison(
+                question,
+                _Pair(
+                    op=op,
+                    family=operation.family,
+                    kind=kind,
+                    phase=phase,
+                    baseline=low_id,
+                    candidate=high_id,
+                    low=low,
+                    high=high,
+                    differs=differs,
+                ),
+                judgement,
+                noise_floor_pct=floor,
+            )
 
 
 class _Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,6 +281,11 @@ class _Pair(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
     baseline: str
     candidate: str
+    low: Sequence[Arm]
+    """Arms of the baseline side."""
+    high: Sequence[Arm]
+    differs: bool
+    """Whether the results of the two sides differ."""
 
 
 def _pairs(plan: Plan) -> Iterator[tuple[PairKind, str, str]]:
@@ -280,12 +303,14 @@ def _pairs(plan: Plan) -> Iterator[tuple[PairKind, str, str]]:
 
 
 def _judge_pair(
-    low: Sequence[Arm], high: Sequence[Arm], margins: Margins, confidence: float, veto: str | None
+    question: _Question, low: Sequence[Arm], high: Sequence[Arm], veto: str | None
 ) -> Judgement | None:
     """The verdict on a pair; None where no round has both sides."""
     if not low or not high:
         return None
-    judgement = judge(_processes(high, low), margins=margins, confidence=confidence, veto=veto)
+    judgement = judge(
+        _processes(high, low), margins=question.margins, confidence=question.confidence, veto=veto
+    )
     return judgement if judgement.wall.rounds else None
 
 
@@ -313,24 +338,17 @@ def _geometric_mean(values: Sequence[FloatArray]) -> FloatArray:
 
 
 def _comparison(
-    pair: _Pair,
-    judgement: Judgement | None,
-    low: Sequence[Arm],
-    high: Sequence[Arm],
-    *,
-    plan: Plan,
-    differs: bool,
-    noise_floor_pct: float,
-    minutes_per_round: float,
+    question: _Question, pair: _Pair, judgement: Judgement | None, *, noise_floor_pct: float
 ) -> Comparison:
     wall = _percent(None if judgement is None else judgement.wall)
     cpu = _percent(None if judgement is None else judgement.cpu)
-    verdict: Verdict = "invalid" if differs or judgement is None else judgement.verdict
+    verdict: Verdict = "invalid" if pair.differs or judgement is None else judgement.verdict
     flagged = verdict in FLAGS
-    large = abs(wall.change_pct) >= plan.spec.finding_pct
+    large = abs(wall.change_pct) >= question.plan.spec.finding_pct
     needed = judgement.rounds_needed if judgement is not None and verdict == "undecided" else None
     if pair.kind == "twin":
-        needed = None
+        needed = None  # nobody waits for a verdict on the twin
+    minutes = question.minutes_per_round
     return Comparison(
         op=pair.op,
         family=pair.family,
@@ -346,10 +364,10 @@ def _comparison(
         finding=flagged and large and pair.kind == "baseline" and pair.phase == "warm",
         below_layout_floor=flagged and not large,
         noise_floor_pct=noise_floor_pct,
-        published_rule=_published(low, high),
+        published_rule=_published(pair.low, pair.high),
         rounds_needed=needed,
-        minutes_needed=needed * minutes_per_round if needed is not None and minutes_per_round > 0 else None,
-        warnings=tuple(_warnings(pair, judgement, low, high, differs=differs)),
+        minutes_needed=needed * minutes if needed is not None and minutes > 0 else None,
+        warnings=tuple(_warnings(pair, judgement)),
     )
 
 
@@ -374,17 +392,16 @@ def _published(low: Sequence[Arm], high: Sequence[Arm]) -> PublishedVerdict:
     return published_rule(baseline, candidate) if len(baseline) and len(candidate) else "within noise"
 
 
-def _warnings(
-    pair: _Pair, judgement: Judgement | None, low: Sequence[Arm], high: Sequence[Arm], *, differs: bool
-) -> Iterator[str]:
-    if differs:
+def _warnings(pair: _Pair, judgement: Judgement | None) -> Iterator[str]:
+    if pair.differs:
         yield "the results differ from those of the baseline: the times mean nothing"
         return
     if judgement is not None:
         yield from judgement.warnings
-    if pair.kind == "baseline" and len(low) == 1:
+    if pair.kind == "baseline" and len(pair.low) == 1:
         yield "the A/A twin of this operation is missing"
-    passes, disturbed = sum(a.passes for a in (*low, *high)), sum(a.disturbed for a in (*low, *high))
+    both = [*pair.low, *pair.high]
+    passes, disturbed = sum(arm.passes for arm in both), sum(arm.disturbed for arm in both)
     if pair.phase == "warm" and passes and disturbed / passes > MANY_DISTURBED:
         yield f"{disturbed} of {passes} passes were disturbed from outside"
 
@@ -406,8 +423,8 @@ def _largest_end_pct(interval: intervals.Interval) -> float:
 # -- controls ---------------------------------------------------------------------------------------------
 
 
-def _controls(plan: Plan, comparisons: Sequence[Comparison], progress: Progress) -> Iterator[Control]:
-    yield from _host_control(progress.host_ns_per_op)
+def _controls(plan: Plan, comparisons: Sequence[Comparison], host_ns: Sequence[float]) -> Iterator[Control]:
+    yield from _host_control(host_ns)
     yield from _twin_control([c for c in comparisons if c.kind == "twin" and c.phase == "warm"])
     yield from _engine_control(
         plan,
