@@ -22,7 +22,7 @@ from investigator.engine.daemon import daemon_errors
 from investigator.errors import EngineMissingError, HostUnfitError
 
 DEFAULT_IMAGE = "buildpack-deps:bookworm"
-BOOTSTRAP_IMAGE = "investigate-base:bookworm-1"
+BOOTSTRAP_IMAGE = "investigate-base:bookworm-2"
 """The number is the version of the recipe below: raise it with every change of suite or packages."""
 SUITE = "bookworm"
 PACKAGES = ("ca-certificates", "ccache", "g++", "gcc", "libc6-dev", "make", "python3")

@@ -218,7 +218,10 @@ class DockerEngine:
             security.append("label=disable")
         tmpfs = {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={_TMP_BYTES}"}  # noqa: S108
         if not task.scratch_on_disk:
-            tmpfs[str(SCRATCH)] = f"rw,exec,nosuid,nodev,mode=1777,size={task.scratch_bytes}"
+            # By owner, not by mode: the runtime gives a mount point that it had to make (the working directory)
+            # its own mode back, 0755.
+            owner = f"uid={self._uid},gid={self._gid},mode=0700"
+            tmpfs[str(SCRATCH)] = f"rw,exec,nosuid,nodev,{owner},size={task.scratch_bytes}"
         environment = {"PATH": PATH, "HOME": str(SCRATCH), "INVESTIGATE_SCRATCH": str(SCRATCH)}
         return {
             "image": self._image.image_id,
