@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from investigator.arms import Arm, Arms, Phase, arms, arms_of
+from investigator.arms import Arm, Arms, arms, arms_of
+from investigator.arms import Phase as ArmPhase
 from investigator.operations import Operation
 from investigator.plan import Environment, Failure, Plan
 from investigator.stats import intervals
@@ -20,6 +21,7 @@ ANALYSIS_SCHEMA = 1
 
 Verdict = Literal["slower", "faster", "no_change", "undecided", "invalid"]
 PairKind = Literal["baseline", "predecessor", "twin"]
+Phase = ArmPhase
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
