@@ -13,9 +13,8 @@ import platform
 import re
 import shutil
 import stat
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol
@@ -23,10 +22,11 @@ from typing import Final, Protocol
 import msgspec
 
 from investigator import cache, protocol, resources
-from investigator.addons import AddonPackage
+from investigator.addons import AddonPackage, refusal
 from investigator.build_log import commands, first_error
 from investigator.engine.interface import Engine, Mount, Outcome, Task
 from investigator.nodes.interface import NodeBuild
+from investigator.nodes.sources import platform_for
 from investigator.observer import NullObserver, Observer
 from investigator.spec import Flavor
 from investigator.text import clean_text
@@ -145,7 +145,8 @@ def build_all(
 
     Args:
         engine: where the compiler runs.
-        environments: those without an addon or with ``node:sqlite`` need no build and are left out.
+        environments: those without an addon, and ``node:sqlite`` where Node has it, need no build and have
+            no place in the result.
         jobs: processes at a time; None takes the cores of this machine.
         observer: told of each build.
 
@@ -156,41 +157,48 @@ def build_all(
         EngineMissingError: the engine does not answer any more.
         HostUnfitError: the disk is full.
     """
-    jobs = jobs or os.cpu_count() or 1
     observer = observer or NullObserver()
-    pending = [e for e in environments if e.addon is not None and e.addon.kind == "package"]
-    if not pending:
-        return {}
-    toolchain = survey(engine)
-    distinct = {build_key(engine, toolchain, e.node, _package(e), e.flavor): e for e in reversed(pending)}
-    leaders, followers = _phases(engine, toolchain, dict(reversed(distinct.items())))
-    observer.stage_started("build", len(distinct))
     results: dict[str, AddonBuild | BuildFailure] = {}
-    for phase in (leaders, followers):
-        if not phase:
+    wanted: dict[str, tuple[NodeBuild, AddonPackage, Flavor]] = {}
+    for environment in environments:
+        if environment.addon is None:
             continue
-        workers = min(jobs, len(phase))
+        reason = refusal(environment.addon, environment.node)
+        if reason is not None:
+            results[environment.id] = BuildFailure(reason=reason)
+        elif environment.addon.kind == "package":
+            wanted[environment.id] = (environment.node, environment.addon, environment.flavor)
+    if wanted:
+        results |= _build_distinct(engine, wanted, jobs or os.cpu_count() or 1, observer)
+    return results
 
-        def build(
-            item: tuple[str, Wanted], share: int = max(1, jobs // workers)
-        ) -> AddonBuild | BuildFailure:
-            _, wanted = item
-            observer.activity(f"build {wanted.id}")
-            built = build_addon(
-                engine,
-                wanted.node,
-                _package(wanted),
-                wanted.flavor,
-                toolchain=toolchain,
-                jobs=share,
-                notify=observer.note,
-            )
-            observer.step("build", wanted.id)
-            return built
 
+def _build_distinct(
+    engine: Engine,
+    wanted: Mapping[str, tuple[NodeBuild, AddonPackage, Flavor]],
+    jobs: int,
+    observer: Observer,
+) -> dict[str, AddonBuild | BuildFailure]:
+    """Build each key once, whatever the number of environments (labels, Node flags) that share it."""
+    toolchain = survey(engine)
+    keys = {identifier: build_key(engine, toolchain, *what) for identifier, what in wanted.items()}
+    first = {key: identifier for identifier, key in reversed(keys.items())}
+    distinct = {identifier: wanted[identifier] for identifier in wanted if identifier in first.values()}
+    made: dict[str, AddonBuild | BuildFailure] = {}
+    observer.stage_started("build", len(distinct))
+
+    def build(identifier: str, share: int) -> None:
+        observer.activity(f"build {identifier}")
+        made[keys[identifier]] = build_addon(
+            engine, *wanted[identifier], toolchain=toolchain, jobs=share, notify=observer.note
+        )
+        observer.step("build", identifier)
+
+    for phase in _phases(engine, toolchain, distinct):
+        workers = max(1, min(jobs, len(phase)))
         with ThreadPoolExecutor(max_workers=workers) as pool:
-            results.update(zip((key for key, _ in phase), pool.map(build, phase), strict=True))
-    return {e.id: results[build_key(engine, toolchain, e.node, _package(e), e.flavor)] for e in pending}
+            list(pool.map(build, phase, [max(1, jobs // workers)] * len(phase)))
+    return {identifier: made[key] for identifier, key in keys.items()}
 
 
 def build_addon(
@@ -223,12 +231,14 @@ def build_addon(
         EngineMissingError: the engine does not answer any more.
         HostUnfitError: the disk is full.
     """
+    if (reason := refusal(addon, node)) is not None:
+        return BuildFailure(reason=reason)
     toolchain = toolchain or survey(engine)
     key = build_key(engine, toolchain, node, addon, flavor)
 
     def fill(directory: Path) -> None:
         if flavor == "prebuilt":
-            _take_shipped(directory, node, addon)
+            _take_shipped(engine, directory, node, addon)
         else:
             _compile(engine, directory, node, addon, toolchain, jobs, timeout_s)
 
@@ -278,9 +288,9 @@ def build_key(
     parts = {
         "recipe": RECIPE,
         "node": [node.node_sha256, node.config_sha256, node.versions.get("modules", "")],
-        "addon": [addon.name, addon.version, addon.integrity, addon.patch_sha256],
+        "addon": _identity(addon),
         "flavor": flavor,
-        "base": _base(engine),
+        "base": base_identity(engine),
         "compiler": toolchain.compiler,
         "flags": _GYP_ARGUMENTS,
         "node-gyp": json.loads((tools / _GYP).parents[1].joinpath("package.json").read_text("utf-8"))[
@@ -288,37 +298,30 @@ def build_key(
         ],
         "fixtures": resources.digest("node_fixtures/compile"),
     }
-    return _address(parts)
+    return address(parts)
 
 
-def _address(parts: object) -> str:
+def address(parts: object) -> str:
+    """Content address of plain values: SHA-256 of their canonical JSON, hex."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _base(engine: Engine) -> str:
+def base_identity(engine: Engine) -> str:
+    """What the engine runs on: the digest of its image, or what it says of the machine itself."""
     facts = engine.facts()
     return facts.get("base") or facts.get("image_id") or platform.platform()
 
 
-def _package(wanted: Wanted) -> AddonPackage:
-    assert wanted.addon is not None  # noqa: S101 - callers have filtered
-    return wanted.addon
-
-
 def _phases(
-    engine: Engine, toolchain: Toolchain, distinct: Mapping[str, Wanted]
-) -> tuple[list[tuple[str, Wanted]], list[tuple[str, Wanted]]]:
+    engine: Engine, toolchain: Toolchain, wanted: Mapping[str, tuple[NodeBuild, AddonPackage, Flavor]]
+) -> tuple[list[str], list[str]]:
     """First the first missing source build of each package, then all others; without a ccache all at once."""
-    leaders: dict[str, tuple[str, Wanted]] = {}
-    followers: list[tuple[str, Wanted]] = []
-    for key, wanted in distinct.items():
-        share = _share_key(engine, toolchain, _package(wanted))
-        missing = wanted.flavor == "source" and not cache.entry(_KIND, key).exists()
-        if toolchain.shares_objects and missing and share not in leaders:
-            leaders[share] = (key, wanted)
-        else:
-            followers.append((key, wanted))
-    return list(leaders.values()), followers
+    leaders: dict[str, str] = {}
+    for identifier, (node, addon, flavor) in wanted.items():
+        missing = not cache.entry(_KIND, build_key(engine, toolchain, node, addon, flavor)).exists()
+        if toolchain.shares_objects and flavor == "source" and missing:
+            leaders.setdefault(_share_key(engine, toolchain, addon), identifier)
+    return list(leaders.values()), [name for name in wanted if name not in leaders.values()]
 
 
 # -- from source --------------------------------------------------------------------------------------------
@@ -336,12 +339,12 @@ def _compile(
     """Fill a cache entry from the package's sources."""
     if not toolchain.compiler:
         raise _FailedError("there is no C++ compiler (g++); install one, or choose another --base-image")
-    _check_node_api(_declared_node_api(_source(addon)), node, addon)
     # The task's user must pass through; cache.filled makes the directory private.
     directory.chmod(0o711)
     tree = directory / "tree"
     tree.mkdir()
-    shutil.copytree(_source(addon), tree / "package", symlinks=True, ignore=_not_for_building)
+    # A binary that somebody else built stays behind: 13.x compiles nothing where it finds one.
+    _copy_package(addon, tree / "package", without=frozenset({"prebuilds", "build", ".git"}))
     for folder, _, _ in os.walk(tree):
         Path(folder).chmod(0o755)
     mounts = {
@@ -410,14 +413,21 @@ def _compiler_environment(seen: Mapping[str, PurePosixPath]) -> dict[str, str]:
 
 def _share_key(engine: Engine, toolchain: Toolchain, addon: AddonPackage) -> str:
     """Name of the compiler cache: one a package, so that hostile sources can poison only their own."""
-    return _address(
-        [_base(engine), toolchain.compiler, addon.name, addon.version, addon.integrity, addon.patch_sha256]
-    )
+    return address([base_identity(engine), toolchain.compiler, *_identity(addon)])
 
 
-def _not_for_building(_folder: str, names: list[str]) -> Iterable[str]:
-    """Binaries that somebody else built stay behind: 13.x compiles nothing where it finds its own."""
-    return [name for name in names if name in {"prebuilds", "build", ".git"}]
+def _identity(addon: AddonPackage) -> list[object]:
+    return [addon.name, addon.version, addon.integrity, addon.patch_sha256, dict(addon.dependencies)]
+
+
+def _copy_package(addon: AddonPackage, target: Path, *, without: frozenset[str]) -> None:
+    """Copy the fetched package, which stays as it is, but for some folders at its top."""
+    source = _source(addon)
+
+    def ignore(folder: str, names: list[str]) -> set[str]:
+        return set(without.intersection(names)) if Path(folder) == source else set()
+
+    shutil.copytree(source, target, symlinks=True, ignore=ignore)
 
 
 def _collect(
@@ -435,7 +445,7 @@ def _collect(
     if amalgamation is not None:
         _take(tree, amalgamation, directory / _OBJECT)
     _take(tree, tree / _LOG, directory / _LOG)
-    _add_package(directory, addon)
+    _copy_package(addon, directory / "package", without=frozenset({"build", ".git"}))
     _write_record(
         directory,
         binding.name,
@@ -472,12 +482,6 @@ def _take(tree: Path, path: Path, target: Path) -> None:
         )
     shutil.copyfile(path, target, follow_symlinks=False)
     target.chmod(0o755 if target.suffix == ".node" else 0o644)
-
-
-def _add_package(directory: Path, addon: AddonPackage) -> None:
-    shutil.copytree(
-        _source(addon), directory / "package", symlinks=True, ignore=shutil.ignore_patterns(".git", "build")
-    )
 
 
 def _write_record(
@@ -526,40 +530,29 @@ def _source(addon: AddonPackage) -> Path:
 # -- the shipped binary -------------------------------------------------------------------------------------
 
 
-def _take_shipped(directory: Path, node: NodeBuild, addon: AddonPackage) -> None:
+def _take_shipped(engine: Engine, directory: Path, node: NodeBuild, addon: AddonPackage) -> None:
     """Fill a cache entry with the binary that came in the package."""
     source = _source(addon)
-    shipped = next(
-        (path for path in _shipped_places(source, node) if path.is_file() and not path.is_symlink()), None
-    )
-    if shipped is None:
+    target = _target(engine, node)
+    shipped = source / "prebuilds" / f"{target}.node"
+    if shipped.is_symlink() or not shipped.is_file():
         raise _FailedError(
-            f"release {addon.version} of {addon.name} ships no binary for {_target(node)} in its package; "
+            f"release {addon.version} of {addon.name} ships no binary for {target} in its package; "
             "leave out --prebuilt"
         )
-    binary = shipped.read_bytes()
-    _check_abi(binary, node, addon)
-    _check_node_api(_declared_node_api(source), node, addon)
-    name = "better_sqlite3.node" if shipped.parent.name == "prebuilds" else shipped.name
-    shutil.copyfile(shipped, directory / name)
-    (directory / name).chmod(0o755)
-    _add_package(directory, addon)
-    _write_record(directory, name, sqlite3_object_sha256=None, compiler="", flags={}, elapsed_s=0.0)
+    _check_abi(shipped.read_bytes(), node, addon)
+    shutil.copyfile(shipped, directory / shipped.name)
+    (directory / shipped.name).chmod(0o755)
+    _copy_package(addon, directory / "package", without=frozenset({"build", ".git"}))
+    _write_record(directory, shipped.name, sqlite3_object_sha256=None, compiler="", flags={}, elapsed_s=0.0)
 
 
-def _shipped_places(source: Path, node: NodeBuild) -> Iterator[Path]:
-    """Where 13.x keeps its binaries, and where a package that was built by its owner has one."""
-    yield source / "prebuilds" / f"{_target(node)}.node"
-    yield source / _RELEASE / "better_sqlite3.node"
-
-
-def _target(node: NodeBuild) -> str:
-    """Platform, C library and architecture as the package names them: ``linux-x64``, ``linuxmusl-arm64``."""
-    machine = platform.machine().lower()
-    arch = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(machine, machine)
+def _target(engine: Engine, node: NodeBuild) -> str:
+    """Platform, C library and processor as the package names them: ``linux-x64``, ``linuxmusl-arm64``."""
+    name = platform_for(engine.name)
     with (node.directory / "bin/node").open("rb") as file:
         musl = b"ld-musl" in file.read(4096)
-    return f"{sys.platform}{'musl' if musl else ''}-{arch}"
+    return name.replace("linux-", "linuxmusl-") if musl else name
 
 
 _MODULE_ABI: Final = re.compile(rb"node_register_module_v(\d{2,4})\0")
@@ -573,27 +566,6 @@ def _check_abi(binary: bytes, node: NodeBuild, addon: AddonPackage) -> None:
         raise _FailedError(
             f"the binary of {addon.name} {addon.version} was built for ABI {', '.join(sorted(needed))}, "
             f"Node {node.version} has {offered}; leave out --prebuilt"
-        )
-
-
-_DECLARED_NODE_API: Final = re.compile(r"""['"]NAPI_VERSION=(\d{1,3})['"]""")
-
-
-def _declared_node_api(source: Path) -> int | None:
-    """Node-API version that the package's own build file asks for."""
-    try:
-        found = _DECLARED_NODE_API.search((source / "binding.gyp").read_text("utf-8", errors="replace"))
-    except OSError:
-        return None
-    return int(found.group(1)) if found else None
-
-
-def _check_node_api(needed: int | None, node: NodeBuild, addon: AddonPackage) -> None:
-    """Refuse what would crash the process: Node calls functions that it does not have without a word."""
-    offered = node.versions.get("napi", "")
-    if needed is not None and offered.isdecimal() and int(offered) < needed:
-        raise _FailedError(
-            f"{addon.name} {addon.version} needs Node-API {needed}, Node {node.version} offers {offered}"
         )
 
 
