@@ -1,0 +1,45 @@
+// The addon under test, as a class that needs no options to find its own binary.
+import { createRequire, isBuiltin } from 'node:module';
+
+const require = createRequire(import.meta.url);
+
+/** `Database` of the job's addon. Throws when this Node cannot load it. */
+export function loadDatabase(addon) {
+  if (addon.kind === 'node:sqlite') {
+    if (!isBuiltin('node:sqlite')) throw new Error(`Node ${process.version} has no node:sqlite; 22.5 was the first`);
+    return require('node:sqlite').DatabaseSync;
+  }
+  const exported = require(addon.entry);
+  const Base = typeof exported === 'function' ? exported : exported.default;
+  if (typeof Base !== 'function') throw new TypeError(`${addon.entry} does not export a Database class`);
+  return class Database extends Base {
+    constructor(file, options) {
+      super(file, { nativeBinding: addon.binding, ...options });
+    }
+  };
+}
+
+/** What the library itself says it is; opening a database also maps the binary. */
+export function askVersions(Database) {
+  const database = new Database(':memory:');
+  try {
+    const versions = { sqlite: ask(database, 'SELECT sqlite_version() AS value') };
+    const cipher = askIfKnown(database, 'SELECT sqlite3mc_version() AS value');
+    if (cipher !== null) versions.cipher = cipher;
+    return versions;
+  } finally {
+    database.close();
+  }
+}
+
+function ask(database, sql) {
+  return String(database.prepare(sql).get().value);
+}
+
+function askIfKnown(database, sql) {
+  try {
+    return ask(database, sql);
+  } catch {
+    return null; // a build without ciphers has no such function
+  }
+}

@@ -1,0 +1,72 @@
+// The clock around the calls. Inside of it nothing happens but the calls.
+import { isThenable } from './operation.mjs';
+
+const { hrtime, memoryUsage, resourceUsage } = process;
+
+/**
+ * The operation's very first calls in this process; the fold is that of the calls after the first.
+ *
+ * Returns what `finish` makes a `Pass` event of.
+ */
+export async function coldPass(operation, calls) {
+  const usage = resourceUsage();
+  const start = hrtime.bigint();
+  const first = operation.callOnce();
+  operation.isAsync = isThenable(first);
+  let fold;
+  if (operation.isAsync) {
+    await first;
+    fold = await operation.callMany(calls - 1);
+  } else {
+    fold = operation.callMany(calls - 1);
+  }
+  const end = hrtime.bigint();
+  return reading(usage, start, end, resourceUsage(), fold);
+}
+
+/** `calls` calls of an operation that has run before. */
+export async function timedPass(operation, calls) {
+  if (operation.isAsync) {
+    const usage = resourceUsage();
+    const start = hrtime.bigint();
+    const fold = await operation.callMany(calls);
+    const end = hrtime.bigint();
+    return reading(usage, start, end, resourceUsage(), fold);
+  }
+  return syncPass(operation, calls);
+}
+
+function syncPass(operation, calls) {
+  const usage = resourceUsage();
+  const start = hrtime.bigint();
+  const fold = operation.callMany(calls);
+  const end = hrtime.bigint();
+  return reading(usage, start, end, resourceUsage(), fold);
+}
+
+function reading(before, start, end, after, fold) {
+  return { before, start, end, after, fold };
+}
+
+/** A `Pass` event from a reading: collections, memory and differences, all of it outside the clock. */
+export async function finish(gcLog, { op, phase, index, calls }, { before, start, end, after, fold }) {
+  const memory = memoryUsage();
+  return {
+    type: 'pass',
+    op,
+    phase,
+    index,
+    calls,
+    start_ns: Number(start),
+    wall_ns: Number(end - start),
+    cpu_user_us: after.userCPUTime - before.userCPUTime,
+    cpu_system_us: after.systemCPUTime - before.systemCPUTime,
+    gc: await gcLog.take(start, end),
+    involuntary_switches: after.involuntaryContextSwitches - before.involuntaryContextSwitches,
+    voluntary_switches: after.voluntaryContextSwitches - before.voluntaryContextSwitches,
+    rss_bytes: memory.rss,
+    heap_used_bytes: memory.heapUsed,
+    external_bytes: memory.external,
+    fold,
+  };
+}
