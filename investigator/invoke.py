@@ -111,7 +111,7 @@ def _mounts(around: Surroundings, environment: Environment, io_folder: Path) -> 
         Mount(source=out, target=PurePosixPath("/out"), writable=True),
     ]
     (io_folder / "job.json").touch()
-    if around.plan.spec.workloads:
+    if any(operation.group.startswith("workload:") for operation in around.plan.operations):
         mounts.append(Mount(source=around.workloads, target=PurePosixPath("/workloads")))
     if around.mailbox is not None:
         mounts.append(Mount(source=around.mailbox, target=PurePosixPath("/mailbox")))

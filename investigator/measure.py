@@ -61,8 +61,8 @@ class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float
     invocations: tuple[Measured, ...]
     failures: tuple[Failure, ...]
-    host_before: HostReading | None
-    host_after: HostReading | None
+    host: tuple[HostReading | None, HostReading | None]
+    """The host control before and after the round."""
 
 
 class Bench(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,6 +178,17 @@ def _expected_s(plan: Plan, result: Result, paces: Mapping[str, Pace]) -> float:
         if isinstance(event, protocol.Calibration)
     )
     return max(0.3, result.elapsed_s - calibrated_ns / 1e9) + work_ns / 1e9
+
+
+def expected_round_s(plan: Plan, calibration: Calibration, cells: Cells) -> float:
+    """Length to expect of a round over `cells`, from what the calibration saw."""
+    sizes = {g: sum(o.group == g for o in plan.operations) for g in {o.group for o in plan.operations}}
+    return sum(
+        calibration.invocation_s.get(f"{job.environment}|{job.group}", 1.0)
+        * len(job.operations)
+        / sizes[job.group]
+        for job in schedule(plan, 1, cells)
+    )
 
 
 def _checksums(result: Result, when: str) -> dict[str, str]:
@@ -296,8 +307,7 @@ def measure_round(
             elapsed_s=time.monotonic() - clock,
             invocations=tuple(measured),
             failures=tuple(found),
-            host_before=host_before,
-            host_after=bench.host_control(),
+            host=(host_before, bench.host_control()),
         )
         _write_record(draft, record)
     return record

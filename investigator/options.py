@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 import typer
 
 from investigator.errors import UsageError
 from investigator.spec import Command, Spec, checked
+from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER, PRODUCTION, VARIATIONS, Profile
 
 _WHAT = "What is measured"
 _HOW = "How it is measured"
@@ -183,7 +185,7 @@ def make_spec(
             ops=tuple(item.strip() for item in ops.split(",") if item.strip()),
             workloads=tuple(workload or ()),
             params=_params(param or ()),
-            cipher=cipher,
+            cipher=checked_cipher(cipher),
             engine=engine,
             base_image=base_image,
             cpus=cpus,
@@ -214,3 +216,32 @@ def _params(items: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--param {item[:80]!r} is not of the form name=value.")
         params[key.strip()] = value
     return params
+
+
+def native_profiles(name: str, cipher: str) -> tuple[Profile, ...]:
+    """The PRAGMA profiles that ``--profile`` names, with the wanted cipher.
+
+    Raises:
+        UsageError: there is no such profile, or the cipher scheme is unknown.
+    """
+    known = {profile.name: profile for profile in (PRODUCTION, *VARIATIONS)}
+    if name != "all" and name not in known:
+        raise UsageError(f"there is no profile {name[:80]!r}; take all, {', '.join(known)}.")
+    chosen = known.values() if name == "all" else (known[name],)
+    return tuple(
+        profile
+        if profile.cipher == NO_CIPHER
+        else msgspec.structs.replace(profile, cipher=checked_cipher(cipher))
+        for profile in chosen
+    )
+
+
+def checked_cipher(name: str) -> str:
+    """`name` if it is a scheme of the addon, or ``none``.
+
+    Raises:
+        UsageError: naming the schemes.
+    """
+    if name not in {*CIPHERS, NO_CIPHER}:
+        raise UsageError(f"--cipher {name[:80]!r} is no scheme; take {', '.join(CIPHERS)}, or none.")
+    return name

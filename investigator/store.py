@@ -239,7 +239,9 @@ def open_run(text: str, reports: Path = Path("reports")) -> RunFolder:
     for path in candidates:
         if _is_run(path):
             return RunFolder(path)
-    raise UsageError(f"there is no run {text[:200]!r} here or under {reports}/; give the path of a run folder.")
+    raise UsageError(
+        f"there is no run {text[:200]!r} here or under {reports}/; give the path of a run folder."
+    )
 
 
 def _is_run(path: Path) -> bool:

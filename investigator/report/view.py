@@ -6,7 +6,8 @@ The renderers decide where a text stands, never what it says.
 from collections.abc import Iterator, Mapping, Sequence
 
 from investigator import units
-from investigator.analysis import Analysis, CellSummary, Comparison, Interval, PairKind, Phase
+from investigator.analysis import Analysis, CellSummary, Comparison, Interval, PairKind
+from investigator.arms import Phase
 from investigator.build import AddonBuild, BuildFailure
 from investigator.plan import Environment, Failure, Plan
 from investigator.report import wording

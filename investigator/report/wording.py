@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from investigator import units
-from investigator.analysis import Analysis, Comparison, Phase, Verdict
+from investigator.analysis import Analysis, Comparison, Verdict
+from investigator.arms import Phase
 from investigator.build import AddonBuild, BuildFailure
 from investigator.plan import Environment, Plan
 from investigator.report.commands import command_line

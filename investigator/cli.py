@@ -1,0 +1,350 @@
+"""The command line: options in, exit code out. The only place that knows typer and ends the program.
+
+Exit codes are those of `errors`. Progress goes to stderr, results to stdout.
+"""
+
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Literal, NoReturn
+
+import typer
+
+from investigator import __version__, gate, listings, options, results, workflow
+from investigator.console import Console
+from investigator.errors import EXIT_INTERRUPTED, EXIT_OK, InvestigateError, UsageError
+from investigator.options import make_spec, native_profiles
+from investigator.outline import outline
+from investigator.profile_self import self_profile as profile_itself
+from investigator.spec import Spec, load_spec
+from investigator.store import open_run
+
+app = typer.Typer(
+    name="investigate",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Did a native addon on an encrypted SQLite database really get slower between Node versions, "
+    "how much, and can you prove it?\n\n"
+    "Start with [bold]investigate sqlite --versions 20,22,24[/bold]. Every figure comes with its interval, "
+    "the baseline measured against itself, and one of five verdicts: slower, faster, no change, "
+    "cannot tell, invalid.",
+    epilog="Exit codes: 0 done · 1 a gate failed · 2 usage · 3 a gate cannot be decided · 4 engine or "
+    "compiler missing · 5 nothing could be built · 6 host unfit · "
+    "8 stored file unreadable · 130 interrupted (resumable).",
+)
+
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="Run folder, its id under reports/, or `last`.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"investigate {__version__}")
+        raise typer.Exit
+
+
+@app.command(rich_help_panel="Measure")
+def sqlite(
+    versions: options.Versions = "20,22,24",
+    baseline: options.Baseline = None,
+    addon: options.Addon = "better-sqlite3-multiple-ciphers",
+    prebuilt: options.Prebuilt = False,
+    patch: options.Patch = None,
+    node_flags: options.NodeFlags = "",
+    ops: options.Ops = "essential",
+    workload: options.Workload = None,
+    param: options.Param = None,
+    cipher: options.Cipher = "chacha20",
+    rounds: options.Rounds = None,
+    budget: options.Budget = None,
+    quick: options.Quick = False,
+    thorough: options.Thorough = False,
+    margin: options.Margin = 2.0,
+    seed: options.Seed = 1,
+    engine: options.EngineOption = "auto",
+    base_image: options.BaseImage = None,
+    cpus: options.Cpus = None,
+    storage: options.Storage = "tmpfs",
+    out: options.Out = None,
+    json: options.Json = False,
+    fail_on: options.FailOn = "none",
+    dry_run: options.DryRun = False,
+    self_profile: options.SelfProfile = False,
+) -> None:
+    """Compare an addon's encrypted-database operations, and pure JS beside them, between Node versions."""
+
+    def spec() -> Spec:
+        return make_spec(
+            "sqlite",
+            versions=versions,
+            baseline=baseline,
+            addon=addon,
+            prebuilt=prebuilt,
+            patch=patch,
+            node_flags=node_flags,
+            ops=ops,
+            workload=workload,
+            param=param,
+            cipher=cipher,
+            rounds=rounds,
+            budget=budget,
+            quick=quick,
+            thorough=thorough,
+            margin=margin,
+            seed=seed,
+            engine=engine,
+            base_image=base_image,
+            cpus=cpus,
+            storage=storage,
+            fail_on=fail_on,
+        )
+
+    _measure(spec, out=out, json=json, dry_run=dry_run, self_profile=self_profile)
+
+
+@app.command(rich_help_panel="Measure")
+def js(
+    versions: options.Versions = "22,24,26",
+    baseline: options.Baseline = None,
+    node_flags: options.NodeFlags = "",
+    ops: options.Ops = "essential",
+    workload: options.Workload = None,
+    param: options.Param = None,
+    rounds: options.Rounds = None,
+    budget: options.Budget = None,
+    quick: options.Quick = False,
+    thorough: options.Thorough = False,
+    margin: options.Margin = 2.0,
+    seed: options.Seed = 1,
+    engine: options.EngineOption = "auto",
+    base_image: options.BaseImage = None,
+    cpus: options.Cpus = None,
+    out: options.Out = None,
+    json: options.Json = False,
+    fail_on: options.FailOn = "none",
+    dry_run: options.DryRun = False,
+    self_profile: options.SelfProfile = False,
+) -> None:
+    """Compare pure-JS workloads between Node versions: no addon, no database."""
+
+    def spec() -> Spec:
+        return make_spec(
+            "js",
+            versions=versions,
+            baseline=baseline,
+            node_flags=node_flags,
+            ops=ops,
+            workload=workload,
+            param=param,
+            rounds=rounds,
+            budget=budget,
+            quick=quick,
+            thorough=thorough,
+            margin=margin,
+            seed=seed,
+            engine=engine,
+            base_image=base_image,
+            cpus=cpus,
+            fail_on=fail_on,
+        )
+
+    _measure(spec, out=out, json=json, dry_run=dry_run, self_profile=self_profile)
+
+
+@app.command(rich_help_panel="Measure")
+def run(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="A spec, such as spec.toml of a run.")],
+    out: options.Out = None,
+    json: options.Json = False,
+    dry_run: options.DryRun = False,
+    self_profile: options.SelfProfile = False,
+) -> None:
+    """Run the investigation that a TOML file describes."""
+    _measure(lambda: load_spec(spec), out=out, json=json, dry_run=dry_run, self_profile=self_profile)
+
+
+@app.command(rich_help_panel="Measure")
+def resume(run: RunArgument, json: options.Json = False) -> None:
+    """Go on with an interrupted run: finished rounds are kept, the interrupted one is measured again."""
+    with _program(quiet=json) as console:
+        _finish(console, workflow.resume(open_run(run), console), json=json)
+
+
+@app.command(rich_help_panel="Measure")
+def plan(
+    what: Annotated[
+        str, typer.Argument(metavar="[sqlite|js|SPEC.toml]", help="What would be run.")
+    ] = "sqlite",
+    versions: options.Versions = "20,22,24",
+    baseline: options.Baseline = None,
+    addon: options.Addon = "better-sqlite3-multiple-ciphers",
+    prebuilt: options.Prebuilt = False,
+    node_flags: options.NodeFlags = "",
+    ops: options.Ops = "essential",
+    workload: options.Workload = None,
+    rounds: options.Rounds = None,
+    budget: options.Budget = None,
+    quick: options.Quick = False,
+    thorough: options.Thorough = False,
+    seed: options.Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Print what would run, in which order, and about how long it takes. Nothing is downloaded or built."""
+    with _program(quiet=json) as console:
+        if what in {"sqlite", "js"}:
+            command: Literal["sqlite", "js"] = "js" if what == "js" else "sqlite"
+            spec = make_spec(
+                command,
+                versions=versions,
+                baseline=baseline,
+                addon=addon,
+                prebuilt=prebuilt,
+                node_flags=node_flags,
+                ops=ops,
+                workload=workload,
+                param=None,
+                rounds=rounds,
+                budget=budget,
+                quick=quick,
+                thorough=thorough,
+                margin=2.0,
+                seed=seed,
+                engine="auto",
+                base_image=None,
+                cpus=None,
+                fail_on="none",
+            )
+        else:
+            spec = load_spec(Path(what))
+        _print_plan(console, spec, json=json)
+
+
+@app.command(rich_help_panel="Read")
+def show(run: RunArgument, json: options.Json = False) -> None:
+    """Print the tables of a run again, computed anew from its raw records; needs no engine."""
+    with _program(quiet=json) as console:
+        _finish(console, results.regenerate(open_run(run)), json=json)
+
+
+@app.command(rich_help_panel="Look around")
+def versions(
+    lines: Annotated[
+        str | None, typer.Argument(metavar="[LINES]", help="Majors, comma separated; default all.")
+    ] = None,
+    addon: options.Addon = "better-sqlite3-multiple-ciphers",
+    json: options.Json = False,
+) -> None:
+    """List Node releases with V8 and ABI where known, and which addon release loads on which."""
+    with _program(quiet=json) as console:
+        console.result(listings.versions(lines, addon, json=json, observer=console))
+
+
+@app.command(rich_help_panel="Measure")
+def native(
+    addon: options.Addon = "better-sqlite3-multiple-ciphers",
+    cipher: options.Cipher = "chacha20",
+    profile: Annotated[
+        str, typer.Option(help="PRAGMA profile: production, or one of its variations; all for every one.")
+    ] = "production",
+    seed: options.Seed = 1,
+    engine: options.EngineOption = "auto",
+    base_image: options.BaseImage = None,
+    cpus: options.Cpus = None,
+    json: options.Json = False,
+) -> None:
+    """Measure the encrypted database without Node: a C program on the addon's own SQLite."""
+    with _program(quiet=json) as console:
+        result = workflow.native_only(
+            addon=addon,
+            profiles=native_profiles(profile, cipher),
+            seed=seed,
+            engine_choice=engine,
+            base_image=base_image,
+            cpus=cpus,
+            observer=console,
+        )
+        console.result(listings.native(result, json=json))
+
+
+@app.command(rich_help_panel="Look around")
+def doctor(json: options.Json = False) -> None:
+    """Look at this machine: engine, compiler, cores, governor, load, perf, disk; with advice."""
+    with _program(quiet=json) as console:
+        console.result(listings.doctor(json=json))
+
+
+@app.command(rich_help_panel="Look around")
+def clean(
+    cache: Annotated[
+        bool, typer.Option("--cache", help="Also the downloaded releases and the builds.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+) -> None:
+    """Remove what killed runs left: containers and scratch folders; with --cache everything downloaded."""
+    with _program() as console:
+        console.result(listings.clean(cache=cache, dry_run=dry_run))
+
+
+# -- what the commands share --------------------------------------------------------------------------------
+
+
+def _measure(
+    make: Callable[[], Spec], *, out: Path | None, json: bool, dry_run: bool, self_profile: bool
+) -> None:
+    with _program(quiet=json) as console:
+        spec = make()
+        if dry_run:
+            _print_plan(console, spec, json=json)
+            return
+        with profile_itself(enabled=self_profile) as keep:
+            finished = workflow.investigate(spec, out, console)
+            keep(finished.folder.path, console)
+        _finish(console, finished, json=json)
+
+
+def _print_plan(console: Console, spec: Spec, *, json: bool) -> None:
+    console.result(listings.plan(outline(spec, console), json=json))
+
+
+def _finish(console: Console, finished: results.Finished, *, json: bool) -> None:
+    console.result(results.summary_text(finished) if json else results.terminal_report(finished))
+    code = gate.exit_code(finished.stored.plan.spec, finished.analysis)
+    if code != EXIT_OK:
+        raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def _program(*, quiet: bool = False) -> Iterator[Console]:
+    """Run a command: errors become one sentence and their exit code, ^C and TERM become 130."""
+    with Console(quiet=quiet) as console:
+        signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            yield console
+        except InvestigateError as error:
+            console.error(str(error))
+            raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as error:
+            console.error("interrupted; finished rounds are kept, go on with `investigate resume last`.")
+            raise typer.Exit(EXIT_INTERRUPTED) from error
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Entry point of the program."""
+    try:
+        app()
+    except UsageError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)

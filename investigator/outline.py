@@ -1,0 +1,109 @@
+"""``investigate plan``: what a spec would do, and about how long it would take."""
+
+from pathlib import Path
+
+import msgspec
+
+from investigator import addons, measure, operations
+from investigator.nodes.interface import NodeBuild, ResolvedNode
+from investigator.observer import Observer
+from investigator.operations import Operation
+from investigator.plan import Environment, Plan, find_baseline, schedule
+from investigator.prepare import built_in, families, resolve
+from investigator.spec import Spec
+
+INVOCATION_S = 1.1
+"""Start of a container, of Node, and loading of the data: seen on two cores."""
+COLD_AND_SET_UP_S = 0.03
+"""Of one operation."""
+
+
+class Outline(msgspec.Struct, frozen=True, kw_only=True):
+    """What `investigate plan` prints: what would run, nothing of it done yet."""
+
+    command: str
+    nodes: tuple[str, ...]
+    """``label=version`` or version."""
+    baseline: str
+    addon: str | None
+    """The release that would be tried first; the load test may choose an older one."""
+    operations: tuple[str, ...]
+    workloads: tuple[str, ...]
+    rounds: int
+    max_rounds: int
+    passes: int
+    invocations_per_round: int
+    first_round: tuple[str, ...]
+    """Order of the invocations of round 1, with the operations of each in order."""
+    measuring_min: float
+    """Expected from the length of passes and warm-up; the calibration makes it exact."""
+    budget_min: float
+
+
+def outline(spec: Spec, observer: Observer) -> Outline:
+    """Resolve a spec and say what it would do. Asks the registry for versions; fetches and builds nothing."""
+    resolved = resolve(spec, observer)
+    names = tuple(_short(node) for node in resolved.nodes)
+    addon = None
+    if spec.command == "sqlite":
+        request = addons.parse_addon(spec.addon, spec.patch)
+        addon = request.name
+        if request.name not in {"node:sqlite", "path:"}:
+            releases = addons.select_release(request, [node.version for node in resolved.nodes])
+            addon = f"{request.name} {releases[0].version}"
+    chosen = operations.choose(built_in(spec), families=families(spec))
+    own = tuple(
+        Operation(name=Path(w).stem, family=spec.command, module=w, group=f"workload:{Path(w).stem}")
+        for w in spec.workloads
+    )
+    environments = tuple(_sketch(node, name) for node, name in zip(resolved.nodes, names, strict=True))
+    baseline = find_baseline(environments, spec.baseline)
+    plan = Plan(
+        spec=spec,
+        run_id="outline",
+        environments=environments,
+        baseline=baseline,
+        operations=(*chosen, *own),
+    )
+    jobs = schedule(plan, 1, {e.id: tuple(o.name for o in plan.operations) for e in environments})
+    per_op_s = (spec.passes * measure.PASS_NS + measure.WARMUP_NS) / 1e9 + COLD_AND_SET_UP_S
+    round_s = sum(INVOCATION_S + per_op_s * len(job.operations) for job in jobs)
+    return Outline(
+        command=spec.command,
+        nodes=names,
+        baseline=baseline,
+        addon=addon,
+        operations=tuple(o.name for o in plan.operations),
+        workloads=spec.workloads,
+        rounds=spec.rounds,
+        max_rounds=spec.max_rounds,
+        passes=spec.passes,
+        invocations_per_round=len(jobs),
+        first_round=tuple(
+            f"{job.environment}{' (twin)' if job.twin else ''} {job.group}: {' '.join(job.operations)}"
+            for job in jobs
+        ),
+        measuring_min=round(spec.rounds * round_s / 60, 1),
+        budget_min=spec.budget_min,
+    )
+
+
+def _short(node: ResolvedNode) -> str:
+    return f"{node.request.label}={node.version}" if node.request.label else node.version
+
+
+def _sketch(node: ResolvedNode, name: str) -> Environment:
+    return Environment(
+        id=name,
+        label=node.request.label,
+        node=NodeBuild(
+            version=node.version,
+            source=node.request.source,
+            directory=Path(),
+            node_sha256="",
+            versions={},
+            config_sha256="",
+            label=node.request.label,
+        ),
+        addon=None,
+    )

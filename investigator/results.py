@@ -1,0 +1,186 @@
+"""Run folder to verdicts and reports: offline, from the raw records alone, as often as one likes."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+
+from investigator import host, measure, samples
+from investigator.analysis import ANALYSIS_SCHEMA, Analysis, analyse
+from investigator.build import AddonBuild, BuildFailure
+from investigator.errors import StoredFileError
+from investigator.invoke import read_events
+from investigator.measure import Calibration, RoundRecord
+from investigator.plan import Plan
+from investigator.prepare import PLAN_SCHEMA, StoredPlan
+from investigator.protocol import Hello
+from investigator.report import markdown
+from investigator.report.shapes import ReportFacts, View
+from investigator.report.summary import encode_summary, summary
+from investigator.report.terminal import TerminalReport
+from investigator.report.view import build_view
+from investigator.store import TOOL, RunFolder
+
+RUN_SCHEMA = 1
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """run.json: where, when and on what it ran; names no path of the machine."""
+
+    run_id: str
+    started_at: str
+    """ISO 8601, UTC."""
+    host: host.HostFacts
+    engine: dict[str, str]
+    fixtures_sha256: str
+    mailbox_sha256: str | None
+    host_program_sha256: str | None
+    workloads_sha256: dict[str, str]
+    addon_versions: dict[str, dict[str, str]] = {}
+    """What the libraries themselves answered, by environment: SQLite and cipher versions."""
+    measuring_s: float | None = None
+    """Length of the measuring stage: calibration and all rounds."""
+    timed_share: float | None = None
+    """Share of the rounds that lay inside timed passes."""
+    harness_cpu_share: float | None = None
+    """CPU time of this program over the length of the measuring stage."""
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """A run with everything that reports need."""
+
+    folder: RunFolder
+    stored: StoredPlan
+    record: RunRecord
+    analysis: Analysis
+
+
+def regenerate(folder: RunFolder) -> Finished:
+    """Compute analysis, tables and reports anew from the raw records of a run.
+
+    Raises:
+        StoredFileError: the run has no plan or no calibration yet, or a record is damaged.
+    """
+    stored = folder.read_json("plan.json", "plan", PLAN_SCHEMA, StoredPlan)
+    record = folder.read_json("run.json", "run", RUN_SCHEMA, RunRecord)
+    calibration = folder.read_json("calibration.json", "calibration", measure.CALIBRATION_SCHEMA, Calibration)
+    records = measure.read_rounds(folder)
+    table = samples.to_frame(read_samples(folder, stored.plan, records))
+    analysis = analyse_table(stored.plan, calibration, records, table)
+    finished = Finished(folder=folder, stored=stored, record=record, analysis=analysis)
+    write_reports(finished, table)
+    return finished
+
+
+def read_samples(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) -> tuple[samples.Sample, ...]:
+    """All passes of all finished rounds."""
+    family_of = {operation.name: operation.family for operation in plan.operations}
+    rows: list[samples.Sample] = []
+    for record, path in zip(records, folder.finished_rounds(), strict=True):
+        for measured in record.invocations:
+            events, damage = read_events(path / measured.events)
+            if damage is not None:
+                raise StoredFileError(
+                    f"{path / measured.events} is damaged ({damage}); remove {path.name} and resume the run."
+                )
+            rows += samples.samples_from_events(measured.invocation, family_of, events, measured.steal_pct)
+    return tuple(rows)
+
+
+def analyse_records(
+    folder: RunFolder, plan: Plan, calibration: Calibration, records: Sequence[RoundRecord]
+) -> Analysis:
+    """Verdicts after these rounds."""
+    return analyse_table(plan, calibration, records, samples.to_frame(read_samples(folder, plan, records)))
+
+
+def analyse_table(
+    plan: Plan, calibration: Calibration, records: Sequence[RoundRecord], table: pd.DataFrame
+) -> Analysis:
+    """Verdicts from the table of samples."""
+    cells = measure.cells_left(plan, calibration.failures)
+    return analyse(
+        plan,
+        samples.remark(table),
+        failures=(*calibration.failures, *(f for record in records for f in record.failures)),
+        host_ns=[reading.ns_per_call for record in records for reading in record.host if reading is not None],
+        minutes_per_round=measure.expected_round_s(plan, calibration, cells) / 60,
+        tool=TOOL,
+    )
+
+
+def write_reports(finished: Finished, table: pd.DataFrame) -> None:
+    """Write everything that can be made again: table, analysis, summary, report."""
+    folder = finished.folder
+    text = io.StringIO()
+    samples.to_csv(table, text)
+    folder.write("measurements.csv", text.getvalue().encode())
+    folder.write_json("analysis.json", "analysis", ANALYSIS_SCHEMA, finished.analysis)
+    folder.write("summary.json", summary_text(finished).encode())
+    folder.write("report.md", markdown.render(_view(finished)).encode())
+
+
+def summary_text(finished: Finished) -> str:
+    """The text of summary.json."""
+    stored = finished.stored
+    builds: dict[str, AddonBuild | BuildFailure] = {**stored.builds, **stored.build_failures}
+    return encode_summary(summary(stored.plan, finished.analysis, builds, TOOL)).decode()
+
+
+def terminal_report(finished: Finished) -> TerminalReport:
+    """What the console prints at the end."""
+    return TerminalReport(_view(finished))
+
+
+def _view(finished: Finished) -> View:
+    record = msgspec.to_builtins(finished.record)
+    host_facts, engine_facts = record.pop("host"), record.pop("engine")
+    return build_view(
+        finished.stored.plan,
+        finished.analysis,
+        ReportFacts(
+            tool=TOOL,
+            folder=_shown(finished.folder.path),
+            engine=engine_facts,
+            host=host_facts,
+            run=record,
+            builds={**finished.stored.builds, **finished.stored.build_failures},
+        ),
+    )
+
+
+def _shown(path: Path) -> str:
+    """A path as the user would type it; never an absolute one of this machine where a relative one does."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return path.name
+
+
+def with_costs(record: RunRecord, folder: RunFolder, plan: Plan, harness_cpu_share: float) -> RunRecord:
+    """Add what the measuring itself cost; `harness_cpu_share` is of this process, of its own rounds."""
+    records = measure.read_rounds(folder)
+    rows = read_samples(folder, plan, records)
+    rounds_s = sum(r.elapsed_s for r in records)
+    return msgspec.structs.replace(
+        record,
+        addon_versions=_library_versions(folder, records),
+        measuring_s=round(rounds_s, 1),
+        timed_share=round(sum(row.wall_ns for row in rows) / 1e9 / rounds_s, 3) if rounds_s else None,
+        harness_cpu_share=round(harness_cpu_share, 4),
+    )
+
+
+def _library_versions(folder: RunFolder, records: Sequence[RoundRecord]) -> dict[str, dict[str, str]]:
+    versions: dict[str, dict[str, str]] = {}
+    for record, path in zip(records, folder.finished_rounds(), strict=True):
+        for measured in record.invocations:
+            environment = measured.invocation.environment
+            if environment not in versions:
+                events, _ = read_events(path / measured.events)
+                hello = next((event for event in events if isinstance(event, Hello)), None)
+                if hello is not None and hello.addon_versions:
+                    versions[environment] = hello.addon_versions
+    return versions

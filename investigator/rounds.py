@@ -1,0 +1,80 @@
+"""Which rounds are measured: up to the first look, then extensions for what is undecided."""
+
+from collections.abc import Sequence
+
+from investigator import measure
+from investigator.analysis import Analysis
+from investigator.measure import Bench, Calibration, RoundRecord
+from investigator.observer import Estimate
+from investigator.plan import Failure, Plan, schedule
+from investigator.results import analyse_records
+from investigator.spec import Spec
+
+
+def learn_pace(bench: Bench, failures: Sequence[Failure]) -> Calibration:
+    """The calibration, kept for the whole run, resumed or not."""
+    if (bench.folder.path / "calibration.json").exists():
+        return bench.folder.read_json(
+            "calibration.json", "calibration", measure.CALIBRATION_SCHEMA, Calibration
+        )
+    calibration = measure.calibrate(bench, failures)
+    measure.check_alive(bench, bench.plan.environments, calibration.failures)
+    bench.folder.write_json("calibration.json", "calibration", measure.CALIBRATION_SCHEMA, calibration)
+    return calibration
+
+
+def run_rounds(bench: Bench, calibration: Calibration) -> None:
+    """Rounds up to the first look, then extensions for what is undecided, within the budget.
+
+    The extension of a look is decided by the rounds before it alone, so a resumed run decides the same.
+    """
+    spec = bench.plan.spec
+    records = list(measure.read_rounds(bench.folder))
+    wanted: tuple[str, ...] | None = None
+    for look, rounds in enumerate(spec.looks):
+        if look > 0:
+            wanted = analyse_records(bench.folder, bench.plan, calibration, records).undecided_ops
+            if not wanted:
+                return
+        todo = range(len(records) + 1, rounds + 1)
+        _announce(bench, calibration, records, wanted, len(todo))
+        for number in todo:
+            failures = [*calibration.failures, *(f for r in records for f in r.failures)]
+            cells = measure.cells_left(bench.plan, failures, wanted)
+            if not cells or (look > 0 and not _affordable(spec, calibration, records, bench.plan, cells)):
+                return
+            records.append(measure.measure_round(bench, calibration, number, failures, cells))
+            bench.observer.round_finished(
+                number, rounds, _estimates(analyse_records(bench.folder, bench.plan, calibration, records))
+            )
+
+
+def _announce(
+    bench: Bench,
+    calibration: Calibration,
+    records: Sequence[RoundRecord],
+    wanted: tuple[str, ...] | None,
+    rounds: int,
+) -> None:
+    failures = [*calibration.failures, *(f for r in records for f in r.failures)]
+    jobs = len(schedule(bench.plan, 1, measure.cells_left(bench.plan, failures, wanted)))
+    name = "measure" if wanted is None else f"measure again what is undecided ({len(wanted)} operations)"
+    bench.observer.stage_started(name, rounds * jobs)
+
+
+def _affordable(
+    spec: Spec,
+    calibration: Calibration,
+    records: Sequence[RoundRecord],
+    plan: Plan,
+    cells: measure.Cells,
+) -> bool:
+    """Whether one more extension round ends within the budget."""
+    spent_s = sum(record.elapsed_s for record in records)
+    return spent_s + measure.expected_round_s(plan, calibration, cells) <= spec.budget_min * 60
+
+
+def _estimates(analysis: Analysis) -> tuple[Estimate, ...]:
+    pairs = [c for c in analysis.comparisons if c.kind == "baseline" and c.phase == "warm"]
+    pairs.sort(key=lambda c: -abs(c.wall.change_pct))
+    return tuple(Estimate(op=c.op, candidate=c.candidate, change_pct=c.wall.change_pct) for c in pairs)
