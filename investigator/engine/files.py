@@ -15,7 +15,10 @@ from investigator.errors import HostUnfitError
 UNPRIVILEGED_ID = 65532
 """User and group of the tasks when the harness is root: no account of any distribution has this number."""
 
-_SCRATCH_PREFIX = "scratch-"
+_SCRATCH_PREFIX = "investigate-"
+# No character that a path list, make or a shell would take for its own.
+_TO_NAME = str.maketrans(":/", "+~")
+_FROM_NAME = str.maketrans("+~", ":/")
 
 
 def task_identity() -> tuple[int, int]:
@@ -38,7 +41,8 @@ def prepare_mount(mount: Mount, uid: int, gid: int) -> None:
             f"{mount.source} cannot be used ({error.strerror}): something removed it while the run needed "
             "it; run again"
         ) from error
-    if os.geteuid() == 0 and uid != 0:
+    if os.geteuid() == 0:
+        # Also back to root: without capabilities it cannot write what an earlier run gave away.
         if mount.writable:
             hand_over(mount.source, uid, gid)
         else:
@@ -103,7 +107,7 @@ def make_scratch(root: Path, *, uid: int, gid: int, needed_bytes: int) -> Path:
                 f"{root} has {free_bytes >> 20} MiB left and {needed_bytes >> 20} MiB are needed: "
                 "make room there"
             )
-        owner = str(current_owner()).replace("/", "+")
+        owner = str(current_owner()).translate(_TO_NAME)
         path = Path(tempfile.mkdtemp(prefix=f"{_SCRATCH_PREFIX}{owner}-", dir=root))
         if os.geteuid() == 0 and uid != 0:
             os.chown(path, uid, gid)
@@ -116,7 +120,7 @@ def sweep_scratch(root: Path) -> int:
     """Remove the scratch directories below `root` whose owner is dead; returns how many."""
     swept = 0
     for path in root.glob(f"{_SCRATCH_PREFIX}*"):
-        label = path.name.removeprefix(_SCRATCH_PREFIX).rpartition("-")[0].replace("+", "/")
+        label = path.name.removeprefix(_SCRATCH_PREFIX).rpartition("-")[0].translate(_FROM_NAME)
         owner = parse_owner(label)
         if owner is not None and is_dead(owner):
             shutil.rmtree(path, ignore_errors=True)

@@ -73,7 +73,8 @@ class LocalEngine:
             # Passable, not readable: the task's user must reach its own directory below.
             self._home.chmod(0o711)
             (self._home / "root").mkdir()
-            self._way, self._status, self._refused = self._find_way(ways or possible_ways())
+            self._refused = "this system has none"
+            self._way, self._status = self._find_way(ways or possible_ways())
         except BaseException:
             shutil.rmtree(self._home, ignore_errors=True)
             raise
@@ -121,7 +122,7 @@ class LocalEngine:
             "engine": "local",
             "version": platform.release(),
             "base": _base(),
-            "isolation": "namespaces" if caged else f"none ({self._refused})",
+            "isolation": "namespaces" if caged else f"none; namespaces: {self._refused}",
             "network": _network(self._status),
             "root": "read-only, system directories only" if caged else "the host's",
             **_privileges(self._status),
@@ -140,21 +141,22 @@ class LocalEngine:
 
     # -- which way -------------------------------------------------------------------------------------------
 
-    def _find_way(self, ways: tuple[Way, ...]) -> tuple[Way, str, str]:
-        """The first way that works, what a task sees of itself on it, and why the one before it does not."""
-        refused = "this system has no namespaces"
+    def _find_way(self, ways: tuple[Way, ...]) -> tuple[Way, str]:
+        """The first way that works, and what a task sees of itself on it."""
+        refused = ""
         for way in ways:
             self._way = way
             look = ("cat", "/proc/self/status", "/proc/self/net/dev") if _is_linux() else ("true",)
             probe = Task(command=look, purpose="a first task", timeout_s=30, scratch_bytes=1 << 20)
             try:
                 outcome = self.run(probe)
+                if outcome.ok:
+                    return way, outcome.stdout
+                refused = outcome.stderr.strip() or f"a first task ended with {outcome.exit_code}"
             except InvestigateError as error:
                 refused = str(error)
-                continue
-            if outcome.ok:
-                return way, outcome.stdout, refused
-            refused = outcome.stderr.strip() or f"a first task ended with {outcome.exit_code}"
+            if way.caged:
+                self._refused = refused
         raise HostUnfitError(f"no process can be run on this machine ({refused})")
 
     # -- what a task gets ------------------------------------------------------------------------------------
@@ -302,7 +304,9 @@ def _network(status: str) -> str:
 def _privileges(status: str) -> dict[str, str]:
     """User, capabilities and no-new-privileges of a task."""
     fields = _fields(status)
-    sets = [int(fields.get(name, "1"), 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")]
+    # Without new privileges nothing can be taken from the bounding set any more.
+    names = ["CapInh", "CapPrm", "CapEff", "CapAmb"] + ["CapBnd"] * (fields.get("NoNewPrivs") != "1")
+    sets = [int(fields.get(name, "1"), 16) for name in names]
     uid = fields.get("Uid", str(os.geteuid())).split()[0]
     gid = fields.get("Gid", str(os.getegid())).split()[0]
     return {

@@ -6,10 +6,14 @@ the name of its owner: the next run and ``investigate clean`` tell leftovers fro
 
 import os
 import platform
+import re
 from pathlib import Path
 
 import msgspec
 import psutil
+
+_NOT_DIGITS = re.compile(r"[^0-9]")
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9.-]")
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +76,7 @@ def _boot() -> str:
 
 def _host() -> str:
     try:
-        namespace = Path("/proc/self/ns/pid").readlink().name
+        namespace = _NOT_DIGITS.sub("", Path("/proc/self/ns/pid").readlink().name)
     except OSError:
         namespace = ""
-    return f"{platform.node()}/{namespace}".replace(":", "-")
+    return f"{_NOT_PLAIN.sub('-', platform.node())}/{namespace}"

@@ -39,6 +39,7 @@ class Supervised:
             HostUnfitError: no process can be made.
         """
         self._purpose = purpose
+        self._started_s = time.monotonic()
         self._output: dict[_Channel, bytes] = {"stdout": b"", "stderr": b"", "status": b""}
         self._status, status = os.pipe()
         try:
@@ -94,8 +95,8 @@ class Supervised:
             HostUnfitError: the task could not be started.
             EngineMissingError: somebody killed the supervisor.
         """
-        started_s, oom_kills = time.monotonic(), _oom_kills()
-        beyond = self._follow(started_s + timeout_s, memory_bytes)
+        oom_kills = _oom_kills()
+        beyond = self._follow(time.monotonic() + timeout_s, memory_bytes)
         if beyond:
             self.kill()
         code = self.wait()
@@ -114,7 +115,7 @@ class Supervised:
             out_of_memory=beyond == "memory" or (not beyond and killed_by_kernel),
             stdout=tail(self._output["stdout"]),
             stderr=tail(self._output["stderr"]),
-            elapsed_s=time.monotonic() - started_s,
+            elapsed_s=time.monotonic() - self._started_s,
         )
 
     def _follow(self, deadline_s: float, memory_bytes: int) -> Literal["", "time", "memory"]:
@@ -148,6 +149,9 @@ class Supervised:
     def _read(self, descriptor: int, channel: _Channel) -> bool:
         data = os.read(descriptor, 1 << 16)
         self._output[channel] = (self._output[channel] + data)[-TAIL_BYTES:]
+        if channel == "status":
+            # It closes when the command takes over.
+            self._started_s = time.monotonic()
         return bool(data)
 
     def _memory_bytes(self) -> int:
