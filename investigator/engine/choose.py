@@ -36,8 +36,8 @@ def choose_engine(choice: EngineChoice, base_image: str | None, observer: Observ
         if choice == "docker" or base_image is not None:
             raise
         observer.warning(
-            f"plain processes instead of containers (--engine local), which isolate and compare less well, "
-            f"because {error}"
+            f"{error}. This run goes on with plain processes (--engine local): they take compiler and C "
+            "library from this machine and are isolated only as far as its kernel lets us"
         )
         return _local()
 

@@ -46,10 +46,36 @@ def connect() -> docker.DockerClient:
             return docker.DockerClient(base_url=host, version="auto", timeout=API_TIMEOUT_S)
         except TRANSPORT_ERRORS as error:
             refusal = error
-    raise EngineMissingError(
-        f"no docker daemon answers ({_one_line(refusal)}): start it, point DOCKER_HOST to it, join the group "
-        "`docker`, or use --engine local"
-    ) from refusal
+    raise EngineMissingError(_advice(refusal)) from refusal
+
+
+def _advice(refusal: BaseException) -> str:
+    root = _root_of(refusal)
+    if isinstance(root, PermissionError):
+        return (
+            "the docker daemon runs, but its socket is closed to you: join its group (`sudo usermod -aG "
+            "docker $USER`, then log in again), or use --engine local"
+        )
+    return (
+        f"no docker daemon answers ({_reason(refusal)}): install it (Debian: `apt install docker.io`), start "
+        "it (`systemctl start docker`), point DOCKER_HOST to it, or use --engine local"
+    )
+
+
+def _reason(error: BaseException) -> str:
+    root = _root_of(error)
+    return root.strerror if isinstance(root, OSError) and root.strerror else _one_line(root)
+
+
+def _root_of(error: BaseException) -> BaseException:
+    """The operating system's error under the SDK's wrappings, or the outermost where there is none."""
+    inner: BaseException | None = error
+    while inner is not None:
+        # requests' errors are an OSError too, without a number.
+        if isinstance(inner, OSError) and inner.errno is not None:
+            return inner
+        inner = inner.__cause__ or inner.__context__
+    return error
 
 
 def _context_host() -> str | None:
@@ -89,10 +115,15 @@ def daemon_errors(doing: str) -> Iterator[None]:
             raise HostUnfitError(
                 f"docker's disk is full ({text}): make room, for instance with `docker system prune`"
             ) from error
+        if "bind source path does not exist" in text.lower():
+            raise EngineMissingError(
+                f"docker does not see the files of this machine ({text}): its daemon runs elsewhere or is "
+                "confined (a snap); use a daemon of this machine, or --engine local"
+            ) from error
         raise EngineMissingError(f"docker refused to {doing}: {text}") from error
     except TRANSPORT_ERRORS as error:
         raise EngineMissingError(
-            f"the docker daemon stopped answering while it was to {doing} ({_one_line(error)}): start it "
+            f"the docker daemon stopped answering while it was to {doing} ({_reason(error)}): start it "
             "again, `investigate resume` continues"
         ) from error
 

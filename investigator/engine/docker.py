@@ -1,6 +1,7 @@
 """One container per task: no network, read-only root, no capability, not root, bounded in everything."""
 
 import math
+import tempfile
 import threading
 import time
 import uuid
@@ -30,12 +31,8 @@ from investigator.engine.daemon import (
 from investigator.engine.files import fresh_scratch, prepare_mount, sweep_scratch, task_identity
 from investigator.engine.interface import EngineName, Mount, Outcome, Task
 from investigator.engine.owner import current_owner
+from investigator.engine.settings import SCRATCH, TMP_BYTES, tail, task_environment
 from investigator.errors import EngineMissingError
-
-SCRATCH = PurePosixPath("/scratch")
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-TAIL_BYTES = 64 << 10
-_TMP_BYTES = 256 << 20
 
 GUARD = 'exec 3<&0; ( ( cat <&3 >/dev/null; kill -9 -1 ) & ); exec "$0" "$@" 3<&- </dev/null'
 """Ties a container to the harness: its stdin is a connection that the harness holds open. When the harness
@@ -58,7 +55,7 @@ class DockerEngine:
         `storage_root` is where on-disk scratch directories are made (`Task.scratch_on_disk`).
 
         Raises:
-            EngineMissingError: no daemon answers.
+            EngineMissingError: no daemon answers, or it does not see the files of this machine.
         """
         self._image = image
         self._storage_root = storage_root
@@ -67,11 +64,16 @@ class DockerEngine:
         self._closed = threading.Event()
         self._owner = str(current_owner())
         self._id = uuid.uuid4().hex
-        with daemon_errors("describe itself"):
-            self._info: dict[str, Any] = self._client.info()
-        self._uid, self._gid = self._identity()
-        sweep(self._client)
-        sweep_scratch(storage_root)
+        try:
+            with daemon_errors("describe itself"):
+                self._info: dict[str, Any] = self._client.info()
+            self._uid, self._gid = self._identity()
+            sweep(self._client)
+            sweep_scratch(storage_root)
+            self._require_shared_files()
+        except BaseException:
+            self._client.close()
+            raise
 
     @property
     def name(self) -> EngineName:
@@ -148,6 +150,25 @@ class DockerEngine:
             return 0, 0
         return task_identity()
 
+    def _require_shared_files(self) -> None:
+        """Create, and never start, a container with fresh directories of this machine.
+
+        A remote daemon does not have them; one that is confined to a part of the file system (a snap, a
+        desktop's virtual machine) does not see them. Better one sentence now than a failed cell for each
+        build.
+        """
+        with (
+            tempfile.TemporaryDirectory(prefix="investigate-") as temporary,
+            fresh_scratch(self._storage_root, uid=self._uid, gid=self._gid, needed_bytes=0) as scratch,
+        ):
+            binds = [
+                BindMount(target, str(Path(source).resolve()), type="bind", read_only=True)
+                for target, source in (("/a", temporary), ("/b", scratch))
+            ]
+            task = Task(command=("true",), purpose="a look at this machine's files")
+            with self._container(task, binds):
+                pass
+
     def _bind(self, mount: Mount) -> BindMount:
         prepare_mount(mount, self._uid, self._gid)
         return BindMount(
@@ -181,8 +202,8 @@ class DockerEngine:
                     exit_code=int(state["ExitCode"]) if ended else None,
                     timed_out=not ended,
                     out_of_memory=bool(state.get("OOMKilled")),
-                    stdout=_tail(container.logs(stdout=True, stderr=False)),
-                    stderr=_tail(container.logs(stdout=False, stderr=True)),
+                    stdout=tail(container.logs(stdout=True, stderr=False)),
+                    stderr=tail(container.logs(stdout=False, stderr=True)),
                     elapsed_s=elapsed_s,
                 )
 
@@ -216,18 +237,17 @@ class DockerEngine:
         if any("selinux" in option for option in self._info.get("SecurityOptions") or ()):
             # Else bind mounts would need relabelling, which changes the user's own files.
             security.append("label=disable")
-        tmpfs = {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={_TMP_BYTES}"}  # noqa: S108
+        tmpfs = {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={TMP_BYTES}"}  # noqa: S108
         if not task.scratch_on_disk:
-            # By owner, not by mode: the runtime gives a mount point that it had to make (the working directory)
-            # its own mode back, 0755.
+            # By owner, not by mode: the runtime gives a mount point that it had to make (the working
+            # directory) its own mode back, 0755.
             owner = f"uid={self._uid},gid={self._gid},mode=0700"
             tmpfs[str(SCRATCH)] = f"rw,exec,nosuid,nodev,{owner},size={task.scratch_bytes}"
-        environment = {"PATH": PATH, "HOME": str(SCRATCH), "INVESTIGATE_SCRATCH": str(SCRATCH)}
         return {
             "image": self._image.image_id,
             "entrypoint": ["/bin/sh", "-c", GUARD],
             "command": list(task.command),
-            "environment": {**environment, **task.environment},
+            "environment": task_environment(task, SCRATCH),
             "working_dir": str(task.working_directory or SCRATCH),
             "labels": {
                 LABEL: "1",
@@ -255,7 +275,3 @@ class DockerEngine:
             # Two files: with one, a rotation would throw the tail away.
             "log_config": LogConfig(type="json-file", config={"max-size": "1m", "max-file": "2"}),
         }
-
-
-def _tail(output: bytes) -> str:
-    return output[-TAIL_BYTES:].decode(errors="replace")
