@@ -18,6 +18,7 @@ from investigator.invoke import Result, Surroundings, invoke
 from investigator.native import HostReading
 from investigator.observer import Observer
 from investigator.plan import Environment, Failure, Invocation, Pace, Plan, schedule
+from investigator.samples import clean_passes, samples_from_events
 from investigator.store import RunFolder
 
 ROUND_SCHEMA = 1
@@ -29,6 +30,8 @@ WARMUP_NS = 90_000_000
 """Aim of the warm-up on the fastest environment, as a fixed number of calls for everybody."""
 MIN_WARMUP_CALLS = 3
 CALIBRATION_TIMEOUT_S = 180.0
+MIN_CLEAN_PASSES = 3
+BURST_SHARE = 0.25
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +51,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     invocation: Invocation
     events: str
     """Name of the events file beside round.json."""
+    superseded: tuple[str, ...]
+    """Operations that a burst hit and that were measured again in this round: kept raw, not analysed."""
     steal_pct: float
     elapsed_s: float
 
@@ -272,45 +277,97 @@ def measure_round(
 ) -> RoundRecord:
     """Measure one round and store it; an interruption leaves nothing that counts."""
     plan = bench.plan
-    paces = {pace.op: pace for pace in calibration.paces}
-    jobs = schedule(plan, number, cells)
     started, clock = time.time(), time.monotonic()
-    measured: list[Measured] = []
     results: list[Result] = []
     found: list[Failure] = []
-    with bench.folder.round_folder(number) as draft:
-        host_before = bench.host_control()
+
+    def carry_out(jobs: Sequence[Invocation], draft: Path) -> None:
         for job in jobs:
             left = _without_failed(job, [*failures, *found])
-            if not left.operations:
-                continue
-            bench.observer.activity(f"{job.environment}{' (twin)' if job.twin else ''} {job.group}")
-            file = f"{job.position:03d}.jsonl"
-            result, lost = _until_whole(
-                bench, left, "measure", paces, _timeout_s(calibration, job), draft / file
-            )
-            found += lost
-            results.append(result)
-            measured.append(
-                Measured(
-                    invocation=result.invocation,
-                    events=file,
-                    steal_pct=result.steal_pct,
-                    elapsed_s=result.elapsed_s,
-                )
-            )
+            if left.operations:
+                result, lost = _measure_job(bench, calibration, left, draft / _events_name(job))
+                results.append(result)
+                found.extend(lost)
             bench.observer.step("measure", job.environment)
+
+    with bench.folder.round_folder(number) as draft:
+        host_before = bench.host_control()
+        carry_out(schedule(plan, number, cells), draft)
+        once = tuple(results)
+        repeats = repetitions(plan, once)
+        carry_out(repeats, draft)
         found += _round_checksums(plan, calibration, results)
         record = RoundRecord(
             number=number,
             started_at_s=started,
             elapsed_s=time.monotonic() - clock,
-            invocations=tuple(measured),
+            invocations=_measured(once, results[len(once) :]),
             failures=tuple(found),
             host=(host_before, bench.host_control()),
         )
         _write_record(draft, record)
     return record
+
+
+def _events_name(job: Invocation) -> str:
+    return f"{job.position:03d}.jsonl"
+
+
+def _measure_job(
+    bench: Bench, calibration: Calibration, job: Invocation, keep: Path
+) -> tuple[Result, list[Failure]]:
+    bench.observer.activity(f"{job.environment}{' (twin)' if job.twin else ''} {job.group}")
+    paces = {pace.op: pace for pace in calibration.paces}
+    return _until_whole(bench, job, "measure", paces, _timeout_s(calibration, job), keep)
+
+
+def repetitions(plan: Plan, results: Sequence[Result]) -> tuple[Invocation, ...]:
+    """Invocations of a round to measure again because a burst hit them: fewer than three clean passes.
+
+    Only where at most `BURST_SHARE` of the round's cells were hit: a host that is busy all the time would be
+    just as busy again, so that repeating would cost time and gain nothing.
+    """
+    cells = sum(len(result.invocation.operations) for result in results)
+    hit = [(result, ops) for result in results if (ops := _disturbed_ops(plan, result))]
+    if sum(len(ops) for _, ops in hit) > BURST_SHARE * cells:
+        return ()
+    return tuple(
+        msgspec.structs.replace(result.invocation, position=len(results) + number, operations=ops)
+        for number, (result, ops) in enumerate(hit)
+    )
+
+
+def _disturbed_ops(plan: Plan, result: Result) -> tuple[str, ...]:
+    clean = _clean_passes(plan, result)
+    needed = min(MIN_CLEAN_PASSES, plan.spec.passes)
+    return tuple(op for op in result.invocation.operations if clean.get(op, needed) < needed)
+
+
+def _clean_passes(plan: Plan, result: Result) -> dict[str, int]:
+    families = {operation.name: operation.family for operation in plan.operations}
+    return clean_passes(samples_from_events(result.invocation, families, result.events, result.steal_pct))
+
+
+def _measured(first: Sequence[Result], again: Sequence[Result]) -> tuple[Measured, ...]:
+    """All invocations; an operation that was repeated counts where it was measured last."""
+    repeated = {
+        (r.invocation.environment, r.invocation.twin, op) for r in again for op in r.invocation.operations
+    }
+    return tuple(
+        Measured(
+            invocation=result.invocation,
+            events=_events_name(result.invocation),
+            superseded=tuple(
+                op
+                for op in result.invocation.operations
+                if number < len(first)
+                and (result.invocation.environment, result.invocation.twin, op) in repeated
+            ),
+            steal_pct=result.steal_pct,
+            elapsed_s=result.elapsed_s,
+        )
+        for number, result in enumerate((*first, *again))
+    )
 
 
 def _write_record(draft: Path, record: RoundRecord) -> None:

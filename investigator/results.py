@@ -85,7 +85,8 @@ def read_samples(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) 
                 raise StoredFileError(
                     f"{path / measured.events} is damaged ({damage}); remove {path.name} and resume the run."
                 )
-            rows += samples.samples_from_events(measured.invocation, family_of, events, measured.steal_pct)
+            table = samples.samples_from_events(measured.invocation, family_of, events, measured.steal_pct)
+            rows += [row for row in table if row.op not in measured.superseded]
     return tuple(rows)
 
 

@@ -3,17 +3,19 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from investigator.addons import AddonPackage
 from investigator.build import AddonBuild
 from investigator.engine.interface import Outcome
-from investigator.invoke import Surroundings
-from investigator.measure import Bench, calibrate, cells_left, measure_round, read_rounds
+from investigator.invoke import Result, Surroundings
+from investigator.measure import Bench, calibrate, cells_left, measure_round, read_rounds, repetitions
 from investigator.nodes.interface import NodeBuild
 from investigator.observer import NullObserver
 from investigator.operations import Operation
-from investigator.plan import Environment, Failure, Plan, environment_id
+from investigator.plan import Environment, Failure, Invocation, Plan, environment_id
+from investigator.protocol import Pass
 from investigator.spec import Spec
 from investigator.store import create_run
 from tests.fakes.worker_engine import WorkerEngine
@@ -201,3 +203,30 @@ def test_a_killed_round_is_measured_again_whole(tmp_path: Path) -> None:
     calibration = calibrate(bench, ())
     measure_round(bench, calibration, 2, (), cells_left(bench.plan, ()))
     assert [(r.number, len(r.invocations)) for r in read_rounds(bench.folder)] == [(1, 3), (2, 3)]
+
+
+def disturbed_result(environment: str, ops: tuple[str, ...], hit: tuple[str, ...]) -> Result:
+    engine = WorkerEngine(cost)
+    events = []
+    for op in ops:
+        for index in range(6):
+            row = engine._pass(environment, {"name": op}, "pass", index, 1000)
+            waits = 1.5 if op in hit and index < 4 else 1.0
+            row["wall_ns"] = int(int(str(row["cpu_user_us"])) * 1000 * waits)
+            events.append(msgspec.convert(row, Pass))
+    job = Invocation(round=1, position=0, environment=environment, twin=False, group="sqlite", operations=ops)
+    return Result(
+        invocation=job, events=tuple(events), failures=(), culprit=None, steal_pct=0.0, elapsed_s=1.0
+    )
+
+
+def test_a_burst_is_measured_again_and_a_busy_host_is_not(tmp_path: Path) -> None:
+    plan = bench_of(tmp_path, WorkerEngine(cost), workloads=("mine", "yours")).plan
+    ops = ("select_range", "insert_row", "mine", "yours")
+    clean = disturbed_result(BASE, ops, ())
+    burst = disturbed_result(OTHER, ops, ("insert_row",))
+    busy = disturbed_result(OTHER, ops, ops)
+    again = repetitions(plan, (clean, burst))
+    assert [(j.environment, j.operations, j.position) for j in again] == [(OTHER, ("insert_row",), 2)]
+    assert repetitions(plan, (clean, clean)) == ()
+    assert repetitions(plan, (clean, busy)) == ()
