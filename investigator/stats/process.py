@@ -42,8 +42,8 @@ def cpu_values(
 
     The plain mean over passes (`mean_cpu_values`) would be the obvious endpoint, but a burst that slows the
     processor itself (a neighbour on the cache or the sibling thread) raises CPU time as it raises wall time.
-    On simulated bursts like the recorded ones the mean left 88 % of unchanged cells undecided after 16
-    rounds, this estimator 7 % (``python -m investigator.stats.simulate``). So each pass is split:
+    On simulated bursts like the recorded ones the mean left 87 % of unchanged cells undecided after 16
+    rounds, this estimator 8 % (``python -m investigator.stats.simulate``). So each pass is split:
 
     * what one thread can have used, min(CPU, wall) less the GC pause: lower quartile over passes;
     * what only other threads can have used, the CPU time above the wall time: mean over all passes, so that a

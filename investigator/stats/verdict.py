@@ -183,10 +183,9 @@ def _warnings(
         )
     if _opposite(wall, cpu):
         found.append("wall time and CPU time point in opposite directions")
-    elif verdict == "undecided" and cpu.low > margins.difference:
+    elif verdict == "undecided" and cpu.low > max(margins.difference, wall.high):
         extra = math.expm1(cpu.estimate - wall.estimate) * 100.0
-        if extra > 0.0:
-            found.append(f"uses {extra:.0f} % more CPU on other threads")
+        found.append(f"uses {extra:.0f} % more CPU on other threads")
     elif verdict in {"slower", "faster"} and _inside(cpu, margins.equivalence):
         found.append("CPU time is unchanged: the difference is time spent waiting")
     return tuple(found)

@@ -124,6 +124,12 @@ def test_more_cpu_on_other_threads_is_said() -> None:
     assert judged.warnings == ("uses 20 % more CPU on other threads",)
 
 
+def test_cpu_that_rises_with_an_undecided_wall_time_is_not_on_other_threads() -> None:
+    wild = [1.1, 1.12, 0.9, 1.1, 1.11, 0.92, 1.1, 1.09]
+    judged = judge(processes(wild, cpu=[1.1] * 8), margins=MARGINS, confidence=0.975)
+    assert (judged.verdict, judged.warnings) == ("undecided", ())
+
+
 def test_waiting_is_said() -> None:
     judged = judge(processes([1.2] * 8, cpu=[1.0] * 8), margins=MARGINS, confidence=0.975)
     assert judged.verdict == "slower"
