@@ -527,10 +527,13 @@ def _sentence(plan: Plan, names: Mapping[str, str], candidate: str, pairs: Seque
     own, *others = sorted(_FAMILY_WORDS, key=lambda family: family != plan.spec.command)
     parts = [_own_family(plan, own, f"{name} is {{}} than {against}", pairs)]
     if not any(c.finding for c in pairs):
-        parts[0] = (
-            f"No change of {plan.spec.finding_pct:g} % or more was found for {name} against {against}: "
-            f"{_tally(plan, own, pairs)}"
+        told = any(c.verdict in {*FLAGS, "no_change"} for c in pairs)
+        opening = (
+            f"No change of {plan.spec.finding_pct:g} % or more was found for {name} against {against}"
+            if told
+            else f"Cannot tell whether {name} differs from {against}"
         )
+        parts[0] = f"{opening}: {_tally(plan, own, pairs)}"
     elif not any(c.finding and c.family == own for c in pairs):
         parts[0] = f"{name} against {against}: {_tally(plan, own, pairs)}"
     parts += [_other_family(plan, family, pairs) for family in others]

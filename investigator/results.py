@@ -67,7 +67,7 @@ def regenerate(folder: RunFolder) -> Finished:
     record = folder.read_json("run.json", "run", RUN_SCHEMA, RunRecord)
     calibration = folder.read_json("calibration.json", "calibration", measure.CALIBRATION_SCHEMA, Calibration)
     records = measure.read_rounds(folder)
-    table = samples.to_frame(read_samples(folder, stored.plan, records))
+    table = samples.remark(samples.to_frame(read_samples(folder, stored.plan, records)))
     analysis = analyse_table(stored.plan, calibration, records, table)
     finished = Finished(folder=folder, stored=stored, record=record, analysis=analysis)
     write_reports(finished, table)
@@ -94,7 +94,9 @@ def analyse_records(
     folder: RunFolder, plan: Plan, calibration: Calibration, records: Sequence[RoundRecord]
 ) -> Analysis:
     """Verdicts after these rounds."""
-    return analyse_table(plan, calibration, records, samples.to_frame(read_samples(folder, plan, records)))
+    return analyse_table(
+        plan, calibration, records, samples.remark(samples.to_frame(read_samples(folder, plan, records)))
+    )
 
 
 def analyse_table(
@@ -104,7 +106,7 @@ def analyse_table(
     cells = measure.cells_left(plan, calibration.failures)
     return analyse(
         plan,
-        samples.remark(table),
+        table,
         failures=(*calibration.failures, *(f for record in records for f in record.failures)),
         host_ns=[reading.ns_per_call for record in records for reading in record.host if reading is not None],
         minutes_per_round=measure.expected_round_s(plan, calibration, cells) / 60,
