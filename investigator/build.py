@@ -44,6 +44,8 @@ _LOG: Final = "build.log"
 _LOG_BYTES: Final = 16 << 20
 _RELEASE: Final = "build/Release"
 _GYP: Final = "lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js"
+# What gcc says when the kernel killed it, whether or not the engine noticed.
+_KILLED: Final = "fatal error: Killed signal terminated program"
 _GYP_ARGUMENTS: Final = ("rebuild", "--release")
 
 
@@ -594,7 +596,7 @@ def _failure_reason(
     what = f"{addon.name} {addon.version} does not build on Node {node.version}"
     if outcome.timed_out:
         return f"{what}: it did not end within {timeout_s:.0f} s"
-    if outcome.out_of_memory:
+    if outcome.out_of_memory or _KILLED in log:
         return f"{what}: the compiler needed more memory than a task may have"
     tail = (log or outcome.stderr).strip().splitlines()[-1:]
     error = first_error(log) or (clean_text(tail[0], 300) if tail else f"status {outcome.exit_code}")
