@@ -1,6 +1,7 @@
 """The door to the container daemon: connect to it, translate its failures, sweep what dead runs left."""
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,7 @@ OWNER_LABEL = "investigate.owner"
 ENGINE_LABEL = "investigate.engine"
 PURPOSE_LABEL = "investigate.purpose"
 
+DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 API_TIMEOUT_S = 120
 """For every call but ``wait``: a loaded daemon may need long for a start, a dead one refuses at once."""
 
@@ -37,16 +39,30 @@ def connect() -> docker.DockerClient:
         EngineMissingError: none of them answers.
     """
     try:
+        _knock(os.environ.get("DOCKER_HOST") or DEFAULT_SOCKET)
         return docker.from_env(version="auto", timeout=API_TIMEOUT_S)
     except TRANSPORT_ERRORS as error:
         refusal = error
     host = None if os.environ.get("DOCKER_HOST") else _context_host()
     if host is not None:
         try:
+            _knock(host)
             return docker.DockerClient(base_url=host, version="auto", timeout=API_TIMEOUT_S)
         except TRANSPORT_ERRORS as error:
             refusal = error
     raise EngineMissingError(_advice(refusal)) from refusal
+
+
+def _knock(url: str) -> None:
+    """See whether a local socket answers: the SDK wraps the refusal four times, and leaks its own socket.
+
+    Raises:
+        OSError: it does not.
+    """
+    if url.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as knocker:
+            knocker.settimeout(API_TIMEOUT_S)
+            knocker.connect(url.removeprefix("unix://"))
 
 
 def _advice(refusal: BaseException) -> str:

@@ -105,13 +105,17 @@ class LocalEngine:
             HostUnfitError: the task cannot be started, no space is left, or a mount is missing.
         """
         with ExitStack() as cleanup:
+            self._require_open(f"before {task.purpose} began")
             for mount in task.mounts:
                 prepare_mount(mount, self._way.uid, self._way.gid)
-            request = self._caged(task, cleanup) if self._way.caged else self._plain(task, cleanup)
+            try:
+                request = self._caged(task, cleanup) if self._way.caged else self._plain(task, cleanup)
+            except OSError as error:
+                self._require_open(f"before {task.purpose} began")
+                raise HostUnfitError(f"no scratch can be made for {task.purpose}: {error}") from error
             supervised = cleanup.enter_context(self._supervised(request, task.purpose))
             outcome = supervised.finish(task.timeout_s, task.memory_bytes)
-            if self._closed.is_set():
-                raise EngineMissingError(f"the engine was closed while {task.purpose} ran")
+            self._require_open(f"while {task.purpose} ran")
             return outcome
 
     def facts(self) -> Mapping[str, str]:
@@ -222,10 +226,12 @@ class LocalEngine:
                     "is closed to others: move it, or chmod o+x that directory"
                 )
 
+    def _require_open(self, when: str) -> None:
+        if self._closed.is_set():
+            raise EngineMissingError(f"the engine was closed {when}")
+
     @contextmanager
     def _supervised(self, request: Request, purpose: str) -> Iterator[Supervised]:
-        if self._closed.is_set():
-            raise EngineMissingError(f"the engine was closed before {purpose} began")
         with Supervised(request, purpose) as supervised:
             self._running.add(supervised)
             if self._closed.is_set():
