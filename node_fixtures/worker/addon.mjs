@@ -6,7 +6,9 @@ const require = createRequire(import.meta.url);
 /** `Database` of the job's addon. Throws when this Node cannot load it. */
 export function loadDatabase(addon) {
   if (addon.kind === 'node:sqlite') {
-    if (!isBuiltin('node:sqlite')) throw new Error(`Node ${process.version} has no node:sqlite; 22.5 was the first`);
+    if (!isBuiltin('node:sqlite')) {
+      throw new Error(`Node ${process.version} has no node:sqlite; 22.5 was the first`);
+    }
     return require('node:sqlite').DatabaseSync;
   }
   const exported = require(addon.entry);

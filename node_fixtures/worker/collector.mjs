@@ -1,6 +1,6 @@
-// The garbage collector: what it did inside a window of time, and the state a pass finds it in.
+// The garbage collector: what it did inside a window of time, and when it runs.
 import { PerformanceObserver, performance } from 'node:perf_hooks';
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
+import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 // Kept here because a workload may replace globals.
@@ -14,12 +14,6 @@ const NAME_OF_KIND = {
   8: 'incremental',
   16: 'weak',
 };
-
-const FILLER_LENGTH = 1000;
-const FILLER_BYTES = 16 + 8 * FILLER_LENGTH;
-// Steps whose multiples fall evenly into [0, 1); two unrelated ones, so that no operation meets 1.
-const PASS_STEP = (Math.sqrt(5) - 1) / 2;
-const POSITION_STEP = Math.SQRT2 - 1;
 
 const yieldToLoop = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -99,32 +93,4 @@ export function collectYoung() {
 export function stopYoungTasks() {
   const v8Major = Number(process.versions.v8.split('.')[0]);
   setFlagsFromString(v8Major < 11 ? '--no-scavenge-task' : '--no-minor-gc-task');
-}
-
-/**
- * Put the young generation into a state that owes nothing to the operation before: empty, then filled with
- * garbage up to a fraction that runs evenly through [0, 1) over the passes.
- *
- * For processes with several operations. Left alone, an operation pays for what its neighbour left (parse
- * beside a Map of 200,000 keys: 1.87 scavenges per pass instead of 0.47); merely emptied, one that allocates
- * less than the young generation in a pass never pays at all (0 instead of 1.7 for 60,000 living objects).
- * With an even fill the expected number of collections is what it allocates over what fits (0.47; 0.93).
- * An operation alone in its process needs none of it: what it inherits is its own.
- *
- * @param position number of the operation
- * @param index number of the pass
- */
-export function levelYoung(position, index) {
-  minorGc();
-  const young = getHeapSpaceStatistics().find((space) => space.space_name === 'new_space');
-  if (young === undefined) return;
-  const fraction = (index * PASS_STEP + position * POSITION_STEP) % 1;
-  fill(Math.floor((young.space_available_size * fraction) / FILLER_BYTES));
-}
-
-let filler = null;
-
-function fill(count) {
-  for (let k = 0; k < count; k++) filler = new Array(FILLER_LENGTH);
-  filler = null;
 }

@@ -25,7 +25,12 @@ export function step(op, stage, body) {
   });
 }
 
-const FUNCTION_OF_STAGE = { import: 'the module', setup: 'setup()', restore: 'restore()', teardown: 'teardown()' };
+const FUNCTION_OF_STAGE = {
+  import: 'the module',
+  setup: 'setup()',
+  restore: 'restore()',
+  teardown: 'teardown()',
+};
 
 export function installGuards(onStray) {
   // The event loop is empty although a step is pending: nothing is left that could resolve its promise.

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { askVersions, loadDatabase } from './addon.mjs';
-import { GcLog, collectYoung, levelYoung, settle, stopYoungTasks } from './collector.mjs';
+import { GcLog, collectYoung, settle, stopYoungTasks } from './collector.mjs';
 import { digest } from './digest.mjs';
 import { Events, describe } from './events.mjs';
 import { installGuards, running, step } from './guard.mjs';
@@ -71,9 +71,10 @@ class Worker {
   #load() {
     const { addon, family, environment } = this.#job;
     const Database = family === 'sqlite' && addon !== null ? loadDatabase(addon) : undefined;
-    const addonVersions = Database === undefined ? {} : askVersions(Database);
-    const hello = identity(addon?.binding);
-    this.#events.emit({ type: 'hello', protocol: PROTOCOL, environment, ...hello, addon_versions: addonVersions });
+    // Opening a database maps the binary, so ask first and look at the mappings then.
+    const addon_versions = Database === undefined ? {} : askVersions(Database);
+    const proof = identity(addon?.binding);
+    this.#events.emit({ type: 'hello', protocol: PROTOCOL, environment, ...proof, addon_versions });
     return Database;
   }
 
@@ -96,7 +97,7 @@ class Worker {
       }
       await this.#each('checksum', (op) => this.#checksum(op, 'after'));
     }
-    await this.#each('teardown', (op) => (op.canTearDown ? this.#begin(op, 'teardown', 0, () => op.teardown()) : null));
+    await this.#each('teardown', (op) => this.#tearDown(op));
   }
 
   /** `action` for every operation that has not failed yet; one that fails is reported and left out. */
@@ -133,6 +134,10 @@ class Worker {
     if (op.canRestore) await this.#begin(op, 'restore', index, () => op.restore());
   }
 
+  async #tearDown(op) {
+    if (op.canTearDown) await this.#begin(op, 'teardown', 0, () => op.teardown());
+  }
+
   async #setup(op, ctx) {
     const start = hrtime.bigint();
     await this.#begin(op, 'setup', 1, () => op.setup(ctx));
@@ -156,9 +161,13 @@ class Worker {
     const calls = op.job.loops;
     await this.#restore(op, index);
     const event = await this.#begin(op, 'pass', index, async () => {
-      if (this.#job.operations.length > 1) levelYoung(op.position, index);
+      // An operation alone in its process inherits nothing but its own garbage, and is to pay for it.
+      const shared = this.#job.operations.length > 1;
+      if (shared) op.young.prepare(index);
       const reading = await timedPass(op, calls);
-      return finish(this.#gcLog, { op: op.name, phase: 'pass', index, calls }, reading);
+      const pass = await finish(this.#gcLog, { op: op.name, phase: 'pass', index, calls }, reading);
+      if (shared) op.young.learn({ collected: pass.gc.length > 0 });
+      return pass;
     });
     op.forget();
     this.#events.emit(event);
@@ -185,6 +194,7 @@ class Worker {
     await this.#restore(op, index);
     return this.#begin(op, stage, index, async () => {
       const { start, end } = await timedPass(op, calls);
+      op.young.learn({ collected: true });
       return Number(end - start);
     });
   }

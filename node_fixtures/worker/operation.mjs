@@ -2,6 +2,7 @@
 import { pathToFileURL } from 'node:url';
 
 import { compileLoop } from './loop.mjs';
+import { YoungLevel } from './young.mjs';
 
 export class Operation {
   name;
@@ -11,6 +12,7 @@ export class Operation {
   next = 0;
   /** Whether run() returns promises; known after the cold pass. */
   isAsync = false;
+  young;
   #functions = null;
   #state;
   #loop = null;
@@ -19,6 +21,7 @@ export class Operation {
     this.job = job;
     this.name = job.name;
     this.position = position;
+    this.young = new YoungLevel(position);
   }
 
   /** Import the module. The query gives each operation an instance, hence type feedback, of its own. */
@@ -86,7 +89,7 @@ export class Operation {
 }
 
 export function isThenable(value) {
-  return value !== null && (typeof value === 'object' || typeof value === 'function') && typeof value.then === 'function';
+  return typeof value?.then === 'function';
 }
 
 /** The functions of the module or of one of its `workloads`, from named exports or from the default one. */
@@ -107,7 +110,9 @@ function checked(found, path) {
   const { setup, run, teardown, restore } = found;
   if (typeof run !== 'function') throw new TypeError(`${path}: the workload has no function run(state, i)`);
   for (const [name, value] of Object.entries({ setup, teardown, restore })) {
-    if (value !== undefined && typeof value !== 'function') throw new TypeError(`${path}: ${name} is not a function`);
+    if (value !== undefined && typeof value !== 'function') {
+      throw new TypeError(`${path}: ${name} is not a function`);
+    }
   }
   return { setup, run, teardown, restore };
 }
