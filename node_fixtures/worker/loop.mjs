@@ -20,6 +20,7 @@ export function compileLoop(id, name, run, state) {
 
 const source = (label) => `'use strict';
 const { isArray } = Array;
+const { imul } = Math;
 const sink = { value: '' };
 function sync_${label}(from, calls) {
   const end = from + calls;
@@ -49,4 +50,4 @@ const FOLD = `let part;
     else if (typeof value === 'boolean') part = value ? 1 : 2;
     else if (value === undefined || value === null) part = 3;
     else { part = isArray(value) ? value.length : 4; sink.value = value; }
-    fold = ((fold * 31) + part) | 0;`;
+    fold = (imul(fold, 31) + part) | 0;`;
