@@ -52,7 +52,8 @@ def plan(outline: Outline, *, json: bool) -> RenderableType:
         ("operations", f"{len(outline.operations)}: {' '.join(outline.operations)}"),
         (
             "rounds",
-            f"{outline.rounds} of {outline.invocations_per_round} processes, {outline.passes} passes{extension}",
+            f"{outline.rounds} of {outline.invocations_per_round} processes, "
+            f"{outline.passes} passes{extension}",
         ),
         (
             "measuring",

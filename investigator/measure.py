@@ -29,7 +29,8 @@ PASS_NS = 42_000_000
 WARMUP_NS = 90_000_000
 """Aim of the warm-up on the fastest environment, as a fixed number of calls for everybody."""
 MIN_WARMUP_CALLS = 3
-CALIBRATION_TIMEOUT_S = 180.0
+CALIBRATION_TIMEOUT_S = 60.0
+CALIBRATION_TIMEOUT_PER_OPERATION_S = 6.0
 MIN_CLEAN_PASSES = 3
 BURST_SHARE = 0.25
 
@@ -125,7 +126,7 @@ def calibrate(bench: Bench, failures: Sequence[Failure]) -> Calibration:
         job = Invocation(
             round=0, position=position, environment=environment.id, twin=False, group=group, operations=ops
         )
-        done, lost = _until_whole(bench, job, "calibrate", {}, CALIBRATION_TIMEOUT_S, None)
+        done, lost = _until_whole(bench, job, "calibrate", {}, _calibration_timeout_s(job), None)
         results.append(done)
         found += lost
         bench.observer.step("calibrate", f"{environment.id} {group}")
@@ -140,6 +141,10 @@ def calibrate(bench: Bench, failures: Sequence[Failure]) -> Calibration:
         failures=tuple(found),
         checksums=checksums,
     )
+
+
+def _calibration_timeout_s(job: Invocation) -> float:
+    return CALIBRATION_TIMEOUT_S + CALIBRATION_TIMEOUT_PER_OPERATION_S * len(job.operations)
 
 
 def _of_group(plan: Plan, names: Sequence[str], group: str) -> tuple[str, ...]:
@@ -262,7 +267,7 @@ def _unstable(
                 msgspec.structs.replace(job, operations=suspects),
                 "calibrate",
                 {},
-                CALIBRATION_TIMEOUT_S,
+                _calibration_timeout_s(job),
                 None,
             )
             unstable |= {op for op, value in _checksums(again, "before").items() if value != expected[op]}

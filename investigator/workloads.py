@@ -47,9 +47,17 @@ def copy_workloads(paths: Sequence[str], folder: Path) -> tuple[str, ...]:
             raise UsageError(
                 f"two workload files are named {path.stem}; rename one, operations are named after files."
             )
-        write_atomic(folder / path.name, data)
-        names.append(path.name)
+        name = _module_name(path, data)
+        write_atomic(folder / name, data)
+        names.append(name)
     return tuple(names)
+
+
+def _module_name(path: Path, data: bytes) -> str:
+    """A ``.js`` file gets the ending that says what it is: older Node releases do not look for themselves."""
+    if path.suffix != ".js":
+        return path.name
+    return path.stem + (".cjs" if re.search(rb"\bmodule\.exports\b|^exports\.", data, re.M) else ".mjs")
 
 
 def workload_operations(

@@ -1,4 +1,4 @@
-"""An engine whose tasks are simulated workers of known behaviour: same job file, same events file, no process."""
+"""An engine whose tasks are simulated workers of known behaviour: same files, no process."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ class WorkerEngine:
     ) -> None:
         self.cost_ns = cost_ns
         self.noise = noise
-        self.rng = random.Random(seed)
+        self.rng = random.Random(seed)  # noqa: S311
         self.fail_ops = fail_ops or {}
         self.crash_ops = crash_ops or {}
         self.checksum = checksum or (lambda _environment, op, _n: op)
