@@ -15,8 +15,8 @@ EngineName = Literal["docker", "local"]
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
     """A host directory or file that the task sees.
 
-    `target` is where a container shows it; under `local` the task sees `source` itself, therefore callers
-    always ask `Engine.inside` for the path to write into a command or a job file.
+    `target` is where a container shows it; under `local` without namespaces the task sees `source` itself,
+    therefore callers always ask `Engine.inside` for the path to write into a command or a job file.
     """
 
     source: Path
@@ -37,7 +37,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     working_directory: PurePosixPath | None = None
     timeout_s: float = 600.0
     scratch_bytes: int = 1 << 30
-    """Size of the private scratch directory (`Engine.scratch`), a tmpfs under docker with storage tmpfs."""
+    """Size of the private scratch directory (`Engine.scratch`): of the tmpfs, or needed on disk."""
     scratch_on_disk: bool = False
     memory_bytes: int = 4 << 30
     pids_limit: int = 512
@@ -72,10 +72,10 @@ class Engine(Protocol):
 
     @property
     def scratch(self) -> PurePosixPath:
-        """Private, empty, writable directory of every task as the task sees it (``$SCRATCH`` under `local`).
+        """Private, empty, writable directory of every task, as the task sees it; for job files.
 
-        Under docker a fixed path (``/scratch``); under `local` the same task-visible name is not possible,
-        so the path is handed to the task as environment variable ``INVESTIGATE_SCRATCH`` by both engines.
+        ``/scratch``; under `local` without namespaces a path that belongs to the calling thread: ask for it
+        in the thread that calls `run`. Tasks find it in ``INVESTIGATE_SCRATCH`` as well.
         """
 
     def inside(self, mount: Mount) -> PurePosixPath:
