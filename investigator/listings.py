@@ -45,16 +45,13 @@ def plan(outline: Outline, *, json: bool) -> RenderableType:
         if outline.max_rounds > outline.rounds
         else ""
     )
+    processes = f"{outline.rounds} of {outline.invocations_per_round} processes"
     facts = [
         ("Node", ", ".join(outline.nodes)),
         ("baseline", f"{outline.baseline} (measured twice a round: the A/A twin)"),
         *([("addon", outline.addon)] if outline.addon else []),
         ("operations", f"{len(outline.operations)}: {' '.join(outline.operations)}"),
-        (
-            "rounds",
-            f"{outline.rounds} of {outline.invocations_per_round} processes, "
-            f"{outline.passes} passes{extension}",
-        ),
+        ("rounds", f"{processes}, {outline.passes} passes{extension}"),
         (
             "measuring",
             f"about {units.format_minutes(outline.measuring_min)}, plus downloads and builds the first time",

@@ -107,7 +107,7 @@ class FakeNpm:
         content = tarball({f"package/{path}": data for path, data in (files or {}).items()})
         (self.root / f"{name.lstrip('@').replace('/', '-')}-{version}.tgz").write_bytes(content)
         digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
-        release = {"dist.integrity": f"sha512-{digest}", "engines.node": engines}
+        release: dict[str, object] = {"dist.integrity": f"sha512-{digest}", "engines.node": engines}
         self._packages.setdefault(name, {})[version] = release
         self._save()
 

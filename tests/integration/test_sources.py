@@ -2,16 +2,15 @@
 
 import io
 import os
-import subprocess
 import tarfile
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
+from docker import DockerClient
 
 from investigator import cache, npm_client
 from investigator.addons import parse_addon, refusal, usable_packages
-from investigator.engine.interface import Mount, Outcome, Task
 from investigator.errors import UsageError
 from investigator.nodes import layout
 from investigator.nodes.describe import describe_node
@@ -20,22 +19,9 @@ from investigator.nodes.interface import NodeBuild
 from investigator.nodes.parse import parse_versions
 from investigator.nodes.sources import fetch_all, platform_for, resolve_all
 from tests.fakes.fake_npm import node_release
+from tests.fakes.plain_engine import PlainEngine
 
 ADDON = "better-sqlite3-multiple-ciphers"
-
-
-class PlainEngine:
-    """Runs a released Node on this machine; the isolation of real engines has tests of its own."""
-
-    name = "local"
-    scratch = PurePosixPath("/nonexistent")
-
-    def inside(self, mount: Mount) -> PurePosixPath:
-        return PurePosixPath(mount.source)
-
-    def run(self, task: Task) -> Outcome:
-        done = subprocess.run(task.command, capture_output=True, text=True, check=False)
-        return Outcome(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 def builds(text: str) -> tuple[NodeBuild, ...]:
@@ -126,7 +112,7 @@ def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     client.close()
 
 
-def import_image(client, name: str, files: dict[str, bytes], links: dict[str, str]) -> str:
+def import_image(client: DockerClient, name: str, files: dict[str, bytes], links: dict[str, str]) -> str:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for path, content in files.items():
@@ -143,7 +129,7 @@ def import_image(client, name: str, files: dict[str, bytes], links: dict[str, st
 
 @pytest.mark.container
 @pytest.mark.parametrize("layout_name", ["official", "distribution", "linked"])
-def test_node_comes_out_of_an_image_that_is_never_started(daemon, layout_name: str) -> None:
+def test_node_comes_out_of_an_image_that_is_never_started(daemon: DockerClient, layout_name: str) -> None:
     prefix = {"official": "usr/local", "distribution": "usr", "linked": "usr"}[layout_name]
     files = {f"{prefix}/{name}": data for name, data in node_release("24.12.0", top="").items()}
     links = {}
@@ -163,7 +149,9 @@ def test_node_comes_out_of_an_image_that_is_never_started(daemon, layout_name: s
     finally:
         daemon.images.remove(name, force=True)
     left = {container.id for container in daemon.containers.list(all=True)} - before
-    assert not [c for c in left if "image" in daemon.containers.get(c).labels.get("investigate.purpose", "")]
+    assert not [
+        c for c in left if "image" in daemon.containers.get(str(c)).labels.get("investigate.purpose", "")
+    ]
     # The image is gone, the build stays.
     source = ImageNodes(platform=platform_for("docker"))
     assert source.fetch(resolved[0]) == build.directory
@@ -171,7 +159,7 @@ def test_node_comes_out_of_an_image_that_is_never_started(daemon, layout_name: s
 
 
 @pytest.mark.container
-def test_an_image_without_headers_is_one_sentence(daemon) -> None:
+def test_an_image_without_headers_is_one_sentence(daemon: DockerClient) -> None:
     files = {"usr/local/bin/node": b"#!/bin/sh\n"}
     name = import_image(daemon, "investigate-test-slim", files, {})
     try:
@@ -182,6 +170,6 @@ def test_an_image_without_headers_is_one_sentence(daemon) -> None:
 
 
 @pytest.mark.container
-def test_an_image_that_is_not_there_is_one_sentence(daemon) -> None:
+def test_an_image_that_is_not_there_is_one_sentence(daemon: DockerClient) -> None:
     with pytest.raises(UsageError, match="not on this machine and cannot be pulled"):
         resolve_all(parse_versions("image:investigate-test-nowhere:1"), platform_for("docker"))

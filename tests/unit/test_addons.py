@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from investigator import addons
+from investigator import addons, npm_client
 from investigator.addons import (
     AddonPackage,
     AddonRequest,
@@ -201,7 +201,7 @@ def test_a_fetched_release_needs_no_registry(registry: FakeNpm) -> None:
     before = first(f"{NAME}@12.11.1", node("24.1.0"))
     registry.go_down()
     addons._releases.cache_clear()
-    addons.npm_client._listing.cache_clear()
+    npm_client._listing.cache_clear()
     assert first(f"{NAME}@12.11.1", node("24.1.0")) == before
     with pytest.raises(HostUnfitError, match=r"in the cache.*12\.11\.1"):
         first(NAME, node("24.1.0"))

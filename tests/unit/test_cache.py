@@ -3,6 +3,7 @@ import json
 import os
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import filelock
@@ -18,7 +19,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def fill_with(text: str, calls: list[str]):
+def fill_with(text: str, calls: list[str]) -> Callable[[Path], None]:
     def fill(work: Path) -> None:
         calls.append(text)
         (work / "bin").mkdir()
@@ -61,12 +62,13 @@ def test_a_damaged_entry_is_made_again_with_a_note(damage: str) -> None:
     notes: list[str] = []
     directory = cache.filled("nodes", "a", fill_with("x", calls), key_files=["bin/node"])
     stamp = directory / cache.STAMP
-    {
+    damage_by_name: dict[str, Callable[[], object]] = {
         "tampered": lambda: (directory / "bin/node").write_text("evil!"),
         "key file gone": (directory / "bin/node").unlink,
         "stamp gone": stamp.unlink,
         "stamp torn": lambda: stamp.write_text(stamp.read_text()[:9]),
-    }[damage]()
+    }
+    damage_by_name[damage]()
     assert not cache.is_sound(directory)
     cache.filled("nodes", "a", fill_with("x", calls), key_files=["bin/node"], notify=notes.append)
     assert calls == ["x", "x"]

