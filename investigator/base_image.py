@@ -22,10 +22,10 @@ from investigator.engine.daemon import daemon_errors
 from investigator.errors import EngineMissingError, HostUnfitError
 
 DEFAULT_IMAGE = "buildpack-deps:bookworm"
-BOOTSTRAP_IMAGE = "investigate-base:bookworm-2"
+BOOTSTRAP_IMAGE = "investigate-base:bookworm-3"
 """The number is the version of the recipe below: raise it with every change of suite or packages."""
 SUITE = "bookworm"
-PACKAGES = ("ca-certificates", "ccache", "g++", "gcc", "libc6-dev", "make", "python3")
+PACKAGES = ("ca-certificates", "g++", "gcc", "libc6-dev", "make", "python3")
 
 REGISTRY_ANSWER_S = 10
 """How long a registry may take to describe an image; where none answers we bootstrap instead."""

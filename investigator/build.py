@@ -2,8 +2,9 @@
 
 The host never runs anything of a package, and never takes more from a build than named regular files: the
 binary, the amalgamation's object file, the log. The package's JavaScript comes from the fetched package
-itself. The amalgamation (nine tenths of the work) is compiled once: the first build of a package fills a
-compiler cache of that package, then the others run in parallel and find it there.
+itself. The amalgamation (nine tenths of the work) is compiled once: the first build of a package leaves its
+object file in a directory of that package, then the others run in parallel and find it there
+(node_fixtures/compile/cc.mjs tells when an object may be shared).
 """
 
 import hashlib
@@ -102,15 +103,6 @@ class Wanted(Protocol):
         """``source`` or ``prebuilt``."""
 
 
-class Toolchain(msgspec.Struct, frozen=True, kw_only=True):
-    """What the engine's base offers to a build."""
-
-    compiler: str
-    """First line of ``g++ --version``; empty where there is none."""
-    shares_objects: bool
-    """Whether there is a ccache, so that the amalgamation is compiled once."""
-
-
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
     """``build.json`` of a cache entry: an `AddonBuild` without its place."""
 
@@ -182,8 +174,8 @@ def _build_distinct(
     observer: Observer,
 ) -> dict[str, AddonBuild | BuildFailure]:
     """Build each key once, whatever the number of environments (labels, Node flags) that share it."""
-    toolchain = survey(engine)
-    keys = {identifier: build_key(engine, toolchain, *what) for identifier, what in wanted.items()}
+    compiler = compiler_of(engine)
+    keys = {identifier: build_key(engine, compiler, *what) for identifier, what in wanted.items()}
     first = {key: identifier for identifier, key in reversed(keys.items())}
     distinct = {identifier: wanted[identifier] for identifier in wanted if identifier in first.values()}
     made: dict[str, AddonBuild | BuildFailure] = {}
@@ -192,14 +184,18 @@ def _build_distinct(
     def build(identifier: str, share: int) -> None:
         observer.activity(f"build {identifier}")
         made[keys[identifier]] = build_addon(
-            engine, *wanted[identifier], toolchain=toolchain, jobs=share, notify=observer.note
+            engine, *wanted[identifier], compiler=compiler, jobs=share, notify=observer.note
         )
         observer.step("build", identifier)
 
-    for phase in _phases(engine, toolchain, distinct):
+    for phase in _phases(engine, compiler, distinct):
         workers = max(1, min(jobs, len(phase)))
-        with ThreadPoolExecutor(max_workers=workers) as pool:
+        pool = ThreadPoolExecutor(max_workers=workers)
+        try:
             list(pool.map(build, phase, [max(1, jobs // workers)] * len(phase)))
+        finally:
+            # Not waiting: after ^C the caller closes the engine, which ends what still compiles.
+            pool.shutdown(wait=False, cancel_futures=True)
     return {identifier: made[key] for identifier, key in keys.items()}
 
 
@@ -209,7 +205,7 @@ def build_addon(
     addon: AddonPackage,
     flavor: Flavor,
     *,
-    toolchain: Toolchain | None = None,
+    compiler: str | None = None,
     jobs: int = 1,
     timeout_s: float = BUILD_TIMEOUT_S,
     notify: Callable[[str], None] | None = None,
@@ -221,7 +217,7 @@ def build_addon(
         node: the build whose headers are used; its binary is not run.
         addon: a fetched package (never ``node:sqlite``, which needs no build).
         flavor: ``source`` compiles, ``prebuilt`` takes the shipped binary.
-        toolchain: what `survey` said, if it was asked already.
+        compiler: what `compiler_of` said, if it was asked already.
         jobs: processes of the compiler at a time.
         timeout_s: after which the build counts as hanging.
         notify: told when another process is waited for or a damaged entry is made again.
@@ -235,14 +231,14 @@ def build_addon(
     """
     if (reason := refusal(addon, node)) is not None:
         return BuildFailure(reason=reason)
-    toolchain = toolchain or survey(engine)
-    key = build_key(engine, toolchain, node, addon, flavor)
+    compiler = compiler_of(engine) if compiler is None else compiler
+    key = build_key(engine, compiler, node, addon, flavor)
 
     def fill(directory: Path) -> None:
         if flavor == "prebuilt":
             _take_shipped(engine, directory, node, addon)
         else:
-            _compile(engine, directory, node, addon, toolchain, jobs, timeout_s)
+            _compile(engine, directory, node, addon, compiler, jobs, timeout_s)
 
     try:
         directory = cache.filled(_KIND, key, fill, key_files=(_RECORD, "*.node", _OBJECT), notify=notify)
@@ -262,29 +258,21 @@ def build_addon(
     )
 
 
-def survey(engine: Engine) -> Toolchain:
-    """Ask the engine's base for its compiler and compiler cache."""
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        compiler, ccache = pool.map(
-            lambda name: engine.run(
-                Task(
-                    command=(name, "--version"),
-                    purpose=f"look for {name}",
-                    environment={"LC_ALL": "C"},
-                    timeout_s=PROBE_TIMEOUT_S,
-                )
-            ),
-            ("g++", "ccache"),
+def compiler_of(engine: Engine) -> str:
+    """First line of ``g++ --version`` in the engine's base; empty where there is none."""
+    outcome = engine.run(
+        Task(
+            command=("g++", "--version"),
+            purpose="ask for the compiler",
+            environment={"LC_ALL": "C"},
+            timeout_s=PROBE_TIMEOUT_S,
         )
-    first = compiler.stdout.strip().splitlines()[:1]
-    return Toolchain(
-        compiler=clean_text(first[0], 200) if compiler.ok and first else "", shares_objects=ccache.ok
     )
+    first = outcome.stdout.strip().splitlines()[:1]
+    return clean_text(first[0], 200) if outcome.ok and first else ""
 
 
-def build_key(
-    engine: Engine, toolchain: Toolchain, node: NodeBuild, addon: AddonPackage, flavor: Flavor
-) -> str:
+def build_key(engine: Engine, compiler: str, node: NodeBuild, addon: AddonPackage, flavor: Flavor) -> str:
     """Content address of a build: 64 hexadecimal digits over everything that can change it."""
     tools = resources.node_tools()
     parts = {
@@ -293,7 +281,7 @@ def build_key(
         "addon": _identity(addon),
         "flavor": flavor,
         "base": base_identity(engine),
-        "compiler": toolchain.compiler,
+        "compiler": compiler,
         "flags": _GYP_ARGUMENTS,
         "node-gyp": json.loads((tools / _GYP).parents[1].joinpath("package.json").read_text("utf-8"))[
             "version"
@@ -315,14 +303,14 @@ def base_identity(engine: Engine) -> str:
 
 
 def _phases(
-    engine: Engine, toolchain: Toolchain, wanted: Mapping[str, tuple[NodeBuild, AddonPackage, Flavor]]
+    engine: Engine, compiler: str, wanted: Mapping[str, tuple[NodeBuild, AddonPackage, Flavor]]
 ) -> tuple[list[str], list[str]]:
-    """First the first missing source build of each package, then all others; without a ccache all at once."""
+    """First the first missing source build of each package, then all others."""
     leaders: dict[str, str] = {}
     for identifier, (node, addon, flavor) in wanted.items():
-        missing = not cache.entry(_KIND, build_key(engine, toolchain, node, addon, flavor)).exists()
-        if toolchain.shares_objects and flavor == "source" and missing:
-            leaders.setdefault(_share_key(engine, toolchain, addon), identifier)
+        missing = not cache.entry(_KIND, build_key(engine, compiler, node, addon, flavor)).exists()
+        if flavor == "source" and missing:
+            leaders.setdefault(_share_key(engine, compiler, addon), identifier)
     return list(leaders.values()), [name for name in wanted if name not in leaders.values()]
 
 
@@ -334,12 +322,12 @@ def _compile(
     directory: Path,
     node: NodeBuild,
     addon: AddonPackage,
-    toolchain: Toolchain,
+    compiler: str,
     jobs: int,
     timeout_s: float,
 ) -> None:
     """Fill a cache entry from the package's sources."""
-    if not toolchain.compiler:
+    if not compiler:
         raise _FailedError("there is no C++ compiler (g++); install one, or choose another --base-image")
     # The task's user must pass through; cache.filled makes the directory private.
     directory.chmod(0o711)
@@ -349,16 +337,15 @@ def _compile(
     _copy_package(addon, tree / "package", without=frozenset({"prebuilds", "build", ".git"}))
     for folder, _, _ in os.walk(tree):
         Path(folder).chmod(0o755)
+    shared = cache.cache_root() / "objects" / _share_key(engine, compiler, addon)
+    shared.mkdir(parents=True, exist_ok=True)
     mounts = {
         "tool": Mount(source=resources.node_tools(), target=PurePosixPath("/tool")),
         "recipe": Mount(source=resources.root() / "node_fixtures/compile", target=PurePosixPath("/recipe")),
         "node": Mount(source=node.directory, target=PurePosixPath("/node")),
         "build": Mount(source=tree, target=PurePosixPath("/build"), writable=True),
+        "objects": Mount(source=shared, target=PurePosixPath("/objects"), writable=True),
     }
-    if toolchain.shares_objects:
-        shared = cache.cache_root() / "objects" / _share_key(engine, toolchain, addon)
-        shared.mkdir(parents=True, exist_ok=True)
-        mounts["ccache"] = Mount(source=shared, target=PurePosixPath("/ccache"), writable=True)
     seen = {name: engine.inside(mount) for name, mount in mounts.items()}
     outcome = engine.run(
         Task(
@@ -386,7 +373,7 @@ def _compile(
         directory,
         tree,
         addon,
-        toolchain,
+        compiler,
         outcome,
         commands(log, {str(seen[name]): str(mount.target) for name, mount in mounts.items()}),
     )
@@ -394,28 +381,18 @@ def _compile(
 
 
 def _compiler_environment(seen: Mapping[str, PurePosixPath]) -> dict[str, str]:
-    environment = {
+    return {
+        "CC": f"{seen['tool'] / 'bin/node'} {seen['recipe'] / 'cc.mjs'} gcc",
+        "SHARED_OBJECTS": str(seen["objects"]),
         "LC_ALL": "C",  # the first error is read, and shown, in English
         "V": "1",  # make prints every command line
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    if "ccache" in seen:
-        environment |= {
-            "CC": "ccache gcc",
-            "CXX": "ccache g++",
-            "CCACHE_DIR": str(seen["ccache"]),
-            "CCACHE_BASEDIR": str(seen["build"]),
-            "CCACHE_NOHASHDIR": "1",
-            # By content: a time stamp of the compiler says nothing across images.
-            "CCACHE_COMPILERCHECK": "content",
-            "CCACHE_MAXSIZE": "1G",
-        }
-    return environment
 
 
-def _share_key(engine: Engine, toolchain: Toolchain, addon: AddonPackage) -> str:
-    """Name of the compiler cache: one a package, so that hostile sources can poison only their own."""
-    return address([base_identity(engine), toolchain.compiler, *_identity(addon)])
+def _share_key(engine: Engine, compiler: str, addon: AddonPackage) -> str:
+    """Name of the shared objects: one a package, so that hostile sources can poison only their own."""
+    return address([base_identity(engine), compiler, *_identity(addon)])
 
 
 def _identity(addon: AddonPackage) -> list[object]:
@@ -436,7 +413,7 @@ def _collect(
     directory: Path,
     tree: Path,
     addon: AddonPackage,
-    toolchain: Toolchain,
+    compiler: str,
     outcome: Outcome,
     flags: dict[str, str],
 ) -> None:
@@ -452,7 +429,7 @@ def _collect(
         directory,
         binding.name,
         sqlite3_object_sha256=cache.sha256_of(directory / _OBJECT) if amalgamation else None,
-        compiler=toolchain.compiler,
+        compiler=compiler,
         flags=flags,
         elapsed_s=round(outcome.elapsed_s, 3),
     )

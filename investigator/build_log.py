@@ -21,7 +21,8 @@ _ERRORS: Final = tuple(
 )
 _COMPILER: Final = re.compile(r"(?:.*/)?(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+)(?:-\d+)?")
 _SOURCE: Final = re.compile(r"\.(?:c|cc|cpp|cxx)$")
-_LAUNCHER: Final = "ccache "
+# What the build puts in front of the compiler, see node_fixtures/compile/cc.mjs.
+_LAUNCHER: Final = re.compile(r"^\S+ \S+/cc\.mjs ")
 
 
 def first_error(log: str) -> str | None:
@@ -33,7 +34,7 @@ def first_error(log: str) -> str | None:
 
 
 def commands(log: str, places: Mapping[str, str]) -> dict[str, str]:
-    """Full command lines as make printed them, without a ccache in front.
+    """Full command lines as make printed them, without what was put in front of the compiler.
 
     Args:
         log: output of make with ``V=1``.
@@ -44,7 +45,7 @@ def commands(log: str, places: Mapping[str, str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for line in log.splitlines():
-        text = line.strip().removeprefix(_LAUNCHER)
+        text = _LAUNCHER.sub("", line.strip())
         subject = _subject(text)
         if subject is None or "test_extension" in subject:
             continue

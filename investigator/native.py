@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from investigator import cache, resources
-from investigator.build import AddonBuild, BuildFailure, address, base_identity, survey
+from investigator.build import AddonBuild, BuildFailure, address, base_identity, compiler_of
 from investigator.build_log import first_error
 from investigator.engine.interface import Engine, Mount, Outcome, Task
 from investigator.nodes.interface import NodeBuild
@@ -142,7 +142,7 @@ def compile_host_program(engine: Engine, build: AddonBuild) -> Path | BuildFailu
         key = address(
             {
                 "base": base_identity(engine),
-                "compiler": build.compiler or survey(engine).compiler,
+                "compiler": build.compiler or compiler_of(engine),
                 "flags": flags,
                 "program": resources.digest("sqlcipher_bench/native"),
                 "sqlite": [_amalgamation_sha256(build, name) for name in ("sqlite3.c", "sqlite3.h")],

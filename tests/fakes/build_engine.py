@@ -9,8 +9,8 @@ from investigator.engine.interface import EngineName, Mount, Outcome, Task
 COMPILER = "g++ (Debian 12.2.0-14) 12.2.0"
 LOG = """\
 gyp info spawn make
-  gcc -o Release/obj.target/sqlite3/gen/sqlite3/sqlite3.o Release/obj/gen/sqlite3/sqlite3.c '-DNDEBUG' \
--I{node}/include/node -fPIC -pthread -m64 -O3 -O3 -fno-omit-frame-pointer -c
+  /tool/bin/node /recipe/cc.mjs gcc -o Release/obj.target/sqlite3/gen/sqlite3/sqlite3.o \
+Release/obj/gen/sqlite3/sqlite3.c '-DNDEBUG' -I{node}/include/node -fPIC -pthread -m64 -O3 -O3 -c
   g++ -o Release/obj.target/better_sqlite3/src/better_sqlite3.o ../src/better_sqlite3.cpp \
 -I{node}/include/node -O3 -std=c++20 -c
   g++ -o Release/obj.target/better_sqlite3.node -shared -Wl,--start-group x.o sqlite3.a -Wl,--end-group
@@ -28,12 +28,10 @@ class BuildEngine:
         *,
         base: str = "sha256:image",
         compiler: str = COMPILER,
-        ccache: bool = True,
     ) -> None:
         self.compile = compile_ or compiled
         self.base = base
         self.compiler = compiler
-        self.ccache = ccache
         self.builds: list[Task] = []
         self.tasks: list[Task] = []
         self.running = 0
@@ -63,8 +61,6 @@ class BuildEngine:
         if task.command == ("g++", "--version"):
             found = bool(self.compiler)
             return Outcome(exit_code=0 if found else 127, stdout=f"{self.compiler}\nmore\n" if found else "")
-        if task.command == ("ccache", "--version"):
-            return Outcome(exit_code=0 if self.ccache else 127)
         tree = next(mount.source for mount in task.mounts if str(mount.target) == "/build")
         with self.lock:
             self.builds.append(task)

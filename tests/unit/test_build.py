@@ -1,6 +1,9 @@
 """Addon builds: what the cache key covers, what is taken out of a build, and how a failing one is told."""
 
 import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import msgspec
@@ -8,7 +11,15 @@ import pytest
 
 from investigator import build, cache, protocol, resources
 from investigator.addons import AddonPackage
-from investigator.build import AddonBuild, BuildFailure, build_addon, build_all, build_key, load_test, survey
+from investigator.build import (
+    AddonBuild,
+    BuildFailure,
+    build_addon,
+    build_all,
+    build_key,
+    compiler_of,
+    load_test,
+)
 from investigator.build_log import commands, first_error
 from investigator.engine.interface import Outcome, Task
 from investigator.nodes.interface import NodeBuild
@@ -146,7 +157,7 @@ def test_a_corrupt_entry_is_built_again(tmp_path: Path, name: str) -> None:
 
 
 def test_nothing_of_the_hosts_environment_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("npm_config_nodedir", "CFLAGS", "CC", "CXXFLAGS", "NODE_OPTIONS"):
+    for name in ("npm_config_nodedir", "CFLAGS", "CC", "CXXFLAGS", "NODE_OPTIONS", "SHARED_OBJECTS"):
         monkeypatch.setenv(name, "of the host")
     engine = BuildEngine()
     build_addon(engine, node_build(tmp_path), addon_package(tmp_path), "source")
@@ -154,14 +165,7 @@ def test_nothing_of_the_hosts_environment_gets_in(tmp_path: Path, monkeypatch: p
     assert "of the host" not in task.environment.values()
     assert any(word.startswith("--nodedir=") for word in task.command)
     writable = {str(mount.target) for mount in task.mounts if mount.writable}
-    assert writable == {"/build", "/ccache"}
-
-
-def test_without_ccache_the_compiler_is_called_directly(tmp_path: Path) -> None:
-    engine = BuildEngine(ccache=False)
-    build_addon(engine, node_build(tmp_path), addon_package(tmp_path), "source")
-    assert not {"CC", "CXX", "CCACHE_DIR"} & set(engine.builds[0].environment)
-    assert {str(m.target) for m in engine.builds[0].mounts if m.writable} == {"/build"}
+    assert writable == {"/build", "/objects"}
 
 
 @pytest.mark.parametrize("plant", ["binding", "folder", "log"])
@@ -212,7 +216,7 @@ def test_a_main_file_outside_the_package_is_not_taken(tmp_path: Path, main: obje
 def test_everything_that_can_change_a_build_changes_its_key(tmp_path: Path) -> None:
     node, addon = node_build(tmp_path), addon_package(tmp_path)
     engine = BuildEngine()
-    tools = survey(engine)
+    tools = compiler_of(engine)
     change = msgspec.structs.replace
     keys = {
         build_key(engine, tools, node, addon, "source"),
@@ -222,7 +226,7 @@ def test_everything_that_can_change_a_build_changes_its_key(tmp_path: Path) -> N
         build_key(engine, tools, node, change(addon, integrity="other"), "source"),
         build_key(engine, tools, node, change(addon, patch_sha256="p"), "source"),
         build_key(engine, tools, node, change(addon, dependencies={"node-addon-api": "8.0.0"}), "source"),
-        build_key(engine, change(tools, compiler="g++ 13"), node, addon, "source"),
+        build_key(engine, "g++ 13", node, addon, "source"),
         build_key(BuildEngine(base="sha256:other"), tools, node, addon, "source"),
     }
     assert len(keys) == 9
@@ -230,7 +234,7 @@ def test_everything_that_can_change_a_build_changes_its_key(tmp_path: Path) -> N
 
 def test_labels_and_places_do_not_change_the_key(tmp_path: Path) -> None:
     node, addon, engine = node_build(tmp_path), addon_package(tmp_path), BuildEngine()
-    tools = survey(engine)
+    tools = compiler_of(engine)
     moved = msgspec.structs.replace(node, label="fix", directory=tmp_path / "elsewhere", source="path")
     assert build_key(engine, tools, moved, addon, "source") == build_key(engine, tools, node, addon, "source")
 
@@ -258,7 +262,7 @@ def test_the_first_build_runs_alone_then_the_others_find_its_objects(tmp_path: P
     results = build_all(engine, three(tmp_path), jobs=2)
     assert list(results) == ["20.19.5", "22.21.1", "24.11.1"]
     assert alone[0] == ("build better-sqlite3-multiple-ciphers 12.11.1 for Node 20.19.5", 1)
-    shared = {m.source for task in engine.builds for m in task.mounts if str(m.target) == "/ccache"}
+    shared = {m.source for task in engine.builds for m in task.mounts if str(m.target) == "/objects"}
     assert len(shared) == 1
     assert len({made(each).sqlite3_object_sha256 for each in results.values()}) == 1
     assert len({made(each).binding_sha256 for each in results.values()}) == 3
@@ -284,7 +288,7 @@ def test_each_package_has_a_compiler_cache_of_its_own(tmp_path: Path) -> None:
     node, engine = node_build(tmp_path), BuildEngine()
     packages = [addon_package(tmp_path, version) for version in ("12.11.0", "12.11.1")]
     build_all(engine, [Wanted(id=p.version, node=node, addon=p) for p in packages])
-    shared = {m.source for task in engine.builds for m in task.mounts if str(m.target) == "/ccache"}
+    shared = {m.source for task in engine.builds for m in task.mounts if str(m.target) == "/objects"}
     assert len(shared) == 2
 
 
@@ -295,6 +299,23 @@ def test_a_failing_build_costs_only_its_own_environment(tmp_path: Path) -> None:
 
     results = build_all(BuildEngine(compile_), three(tmp_path))
     assert [isinstance(each, AddonBuild) for each in results.values()] == [True, False, True]
+
+
+def test_an_interrupt_does_not_wait_for_the_other_builds(tmp_path: Path) -> None:
+    released, ended = threading.Event(), threading.Event()
+
+    def compile_(tree: Path, task: Task) -> Outcome:
+        if "22.21.1" in task.purpose:
+            raise KeyboardInterrupt
+        if "24.11.1" in task.purpose:
+            ended.set() if released.wait(30) else None
+        return compiled(tree, task)
+
+    with pytest.raises(KeyboardInterrupt):
+        build_all(BuildEngine(compile_), three(tmp_path), jobs=2)
+    assert not ended.is_set()
+    released.set()
+    assert ended.wait(30)
 
 
 def test_what_needs_no_build_is_left_out(tmp_path: Path) -> None:
@@ -310,6 +331,82 @@ def test_what_needs_no_build_is_left_out(tmp_path: Path) -> None:
     assert list(results) == ["old"]
     assert "has no node:sqlite" in reason(results["old"])
     assert engine.tasks == []
+
+
+# -- sharing the amalgamation -------------------------------------------------------------------------------
+
+COMPILER_SCRIPT = """\
+import sys
+words = sys.argv[1:]
+if words == ["--version"]:
+    print("cc", open("version").read())
+elif "-E" in words:
+    source = next(word for word in words if word.endswith(".c"))
+    print([word for word in words if word.startswith("-D")], open(source).read())
+else:
+    with open("calls", "a") as calls:
+        calls.write(words[-1] + " ")
+    with open(words[words.index("-o") + 1], "w") as made:
+        made.write("object of " + words[-1])
+"""
+
+
+class SharedCompiler:
+    """Runs cc.mjs with a compiler that counts its calls; the source is the last word."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "cc.py").write_text(COMPILER_SCRIPT)
+        (folder / "cc").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{folder}/cc.py" "$@"\n')
+        (folder / "cc").chmod(0o755)
+        (folder / "version").write_text("12")
+        (folder / "sqlite3.c").write_text("int x;")
+        (folder / "other.c").write_text("int y;")
+
+    def compile(self, *words: str, source: str = "sqlite3.c") -> int:
+        (self.folder / "out.o").unlink(missing_ok=True)
+        node = resources.node_tools() / "bin/node"
+        script = resources.root() / "node_fixtures/compile/cc.mjs"
+        return subprocess.run(
+            [node, script, self.folder / "cc", "-o", "out.o", *words, "-c", source],
+            cwd=self.folder,
+            env={"SHARED_OBJECTS": str(self.folder / "objects")},
+            check=False,
+        ).returncode
+
+    @property
+    def calls(self) -> int:
+        path = self.folder / "calls"
+        return len(path.read_text().split()) if path.exists() else 0
+
+
+def test_the_amalgamation_is_compiled_once(tmp_path: Path) -> None:
+    compiler = SharedCompiler(tmp_path)
+    for include in ("-I/node20", "-I/node24"):
+        assert compiler.compile("-O3", include) == 0
+        assert (tmp_path / "out.o").read_text() == "object of sqlite3.c"
+    assert compiler.calls == 1
+
+
+def test_what_decides_the_object_decides_the_sharing(tmp_path: Path) -> None:
+    compiler = SharedCompiler(tmp_path)
+    compiler.compile("-O3")
+    compiler.compile("-O2")
+    compiler.compile("-O3", "-DSQLITE_DQS=0")
+    (tmp_path / "sqlite3.c").write_text("int z;")
+    compiler.compile("-O3")
+    (tmp_path / "version").write_text("13")
+    compiler.compile("-O3")
+    assert compiler.calls == 5
+
+
+def test_other_files_and_debug_information_are_not_shared(tmp_path: Path) -> None:
+    compiler = SharedCompiler(tmp_path)
+    for _ in range(2):
+        compiler.compile("-O3", source="other.c")
+        compiler.compile("-O3", "-g")
+    assert compiler.calls == 4
+    assert not (tmp_path / "objects").exists()
 
 
 # -- failures -----------------------------------------------------------------------------------------------
@@ -393,7 +490,7 @@ def test_first_error_is_short_and_one_line() -> None:
 
 def test_commands_skip_everything_that_is_not_one() -> None:
     log = "gyp info spawn gcc\n  touch x.c\ng++ says 'unbalanced -o x.cpp -c\n gcc\n"
-    log += "  ccache gcc -o /b/x.o /b/x.c -O3 -c\n"
+    log += "  /t/node /r/cc.mjs gcc -o /b/x.o /b/x.c -O3 -c\n"
     assert commands(log, {"/b": "/build"}) == {"x.c": "gcc -o /build/x.o /build/x.c -O3 -c"}
 
 
