@@ -302,13 +302,16 @@ def test_a_failing_build_costs_only_its_own_environment(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_does_not_wait_for_the_other_builds(tmp_path: Path) -> None:
-    released, ended = threading.Event(), threading.Event()
+    started, released, ended = threading.Event(), threading.Event(), threading.Event()
 
     def compile_(tree: Path, task: Task) -> Outcome:
         if "22.21.1" in task.purpose:
+            started.wait(30)
             raise KeyboardInterrupt
         if "24.11.1" in task.purpose:
-            ended.set() if released.wait(30) else None
+            started.set()
+            released.wait(30)
+            ended.set()
         return compiled(tree, task)
 
     with pytest.raises(KeyboardInterrupt):
