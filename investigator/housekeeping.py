@@ -8,6 +8,7 @@ from investigator.cache import cache_root
 from investigator.engine.choose import SCRATCH_FOLDER
 from investigator.engine.daemon import connect, sweep
 from investigator.engine.files import sweep_scratch
+from investigator.engine.local import MEMORY
 from investigator.errors import EngineMissingError
 from investigator.store import single_process
 
@@ -38,7 +39,7 @@ def _containers() -> list[str]:
 
 
 def _scratch() -> list[str]:
-    swept = sweep_scratch(cache_root() / SCRATCH_FOLDER)
+    swept = sum(sweep_scratch(root) for root in (cache_root() / SCRATCH_FOLDER, MEMORY))
     return [f"{swept} scratch folders of dead runs"] if swept else []
 
 

@@ -134,7 +134,7 @@ SelfProfile = Annotated[
     ),
 ]
 
-QUICK_ROUNDS, QUICK_PASSES, QUICK_BUDGET_MIN = 7, 3, 2.5
+QUICK_ROUNDS, QUICK_PASSES, QUICK_BUDGET_MIN = 6, 2, 2.0
 THOROUGH_MAX_ROUNDS, THOROUGH_BUDGET_MIN = 32, 20.0
 
 
@@ -172,7 +172,7 @@ def make_spec(
         raise UsageError("--quick and --thorough contradict each other; give one of them.")
     first = rounds if rounds is not None else (QUICK_ROUNDS if quick else 8)
     most = first if quick else max(first * 2, THOROUGH_MAX_ROUNDS if thorough else 0)
-    minutes = QUICK_BUDGET_MIN if quick else (THOROUGH_BUDGET_MIN if thorough else 5.0)
+    minutes = QUICK_BUDGET_MIN if quick else (THOROUGH_BUDGET_MIN if thorough else 4.5)
     return checked(
         Spec(
             command=command,
@@ -192,7 +192,7 @@ def make_spec(
             storage=storage,
             rounds=first,
             max_rounds=most,
-            passes=QUICK_PASSES if quick else 6,
+            passes=QUICK_PASSES if quick else 4,
             margin_pct=margin,
             budget_min=budget if budget is not None else minutes,
             seed=seed,

@@ -12,7 +12,7 @@ from investigator.plan import Environment, Plan, find_baseline, schedule
 from investigator.prepare import built_in, families, resolve
 from investigator.spec import Spec
 
-INVOCATION_S = 1.1
+INVOCATION_S = 0.9
 """Start of a container, of Node, and loading of the data: seen on two cores."""
 COLD_AND_SET_UP_S = 0.03
 """Of one operation."""
@@ -66,7 +66,7 @@ def outline(spec: Spec, observer: Observer) -> Outline:
         operations=(*chosen, *own),
     )
     jobs = schedule(plan, 1, {e.id: tuple(o.name for o in plan.operations) for e in environments})
-    per_op_s = (spec.passes * measure.PASS_NS + measure.WARMUP_NS) / 1e9 + COLD_AND_SET_UP_S
+    per_op_s = spec.passes * (measure.PASS_NS + measure.WARMUP_NS_PER_PASS) / 1e9 + COLD_AND_SET_UP_S
     round_s = sum(INVOCATION_S + per_op_s * len(job.operations) for job in jobs)
     return Outline(
         command=spec.command,

@@ -57,7 +57,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Empty writable directory for databases."""
     output: str
     """Path of the events file to write."""
-    calibrate_ns: int = 150_000_000
+    calibrate_ns: int = 80_000_000
     """Warm-up time per operation in ``calibrate`` mode."""
 
 

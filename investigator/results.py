@@ -78,7 +78,8 @@ def read_samples(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) 
     """All passes of all finished rounds."""
     family_of = {operation.name: operation.family for operation in plan.operations}
     rows: list[samples.Sample] = []
-    for record, path in zip(records, folder.finished_rounds(), strict=True):
+    for record in records:
+        path = folder.round_path(record.number)
         for measured in record.invocations:
             events, damage = read_events(path / measured.events)
             if damage is not None:
@@ -178,7 +179,8 @@ def with_costs(record: RunRecord, folder: RunFolder, plan: Plan, harness_cpu_sha
 
 def _library_versions(folder: RunFolder, records: Sequence[RoundRecord]) -> dict[str, dict[str, str]]:
     versions: dict[str, dict[str, str]] = {}
-    for record, path in zip(records, folder.finished_rounds(), strict=True):
+    for record in records:
+        path = folder.round_path(record.number)
         for measured in record.invocations:
             environment = measured.invocation.environment
             if environment not in versions:

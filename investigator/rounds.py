@@ -7,6 +7,7 @@ from investigator.analysis import Analysis
 from investigator.measure import Bench, Calibration, RoundRecord
 from investigator.observer import Estimate
 from investigator.plan import Failure, Plan, schedule
+from investigator.report.view import short_names
 from investigator.results import analyse_records
 from investigator.spec import Spec
 
@@ -28,38 +29,29 @@ def run_rounds(bench: Bench, calibration: Calibration) -> None:
 
     The extension of a look is decided by the rounds before it alone, so a resumed run decides the same.
     """
-    spec = bench.plan.spec
-    records = list(measure.read_rounds(bench.folder))
+    spec, folder = bench.plan.spec, bench.folder
+    records = list(measure.read_rounds(folder))
     wanted: tuple[str, ...] | None = None
     for look, rounds in enumerate(spec.looks):
         if look > 0:
-            wanted = analyse_records(bench.folder, bench.plan, calibration, records).undecided_ops
-            if not wanted:
-                return
+            decided_by = records[: spec.looks[look - 1]]
+            wanted = analyse_records(folder, bench.plan, calibration, decided_by).undecided_ops
         todo = range(len(records) + 1, rounds + 1)
-        _announce(bench, calibration, records, wanted, len(todo))
         for number in todo:
             failures = [*calibration.failures, *(f for r in records for f in r.failures)]
             cells = measure.cells_left(bench.plan, failures, wanted)
             if not cells or (look > 0 and not _affordable(spec, calibration, records, bench.plan, cells)):
                 return
+            if number == todo.start:
+                _announce(bench, cells, wanted, len(todo))
             records.append(measure.measure_round(bench, calibration, number, failures, cells))
-            bench.observer.round_finished(
-                number, rounds, _estimates(analyse_records(bench.folder, bench.plan, calibration, records))
-            )
+            analysis = analyse_records(folder, bench.plan, calibration, records)
+            bench.observer.round_finished(number, rounds, _estimates(bench.plan, analysis))
 
 
-def _announce(
-    bench: Bench,
-    calibration: Calibration,
-    records: Sequence[RoundRecord],
-    wanted: tuple[str, ...] | None,
-    rounds: int,
-) -> None:
-    failures = [*calibration.failures, *(f for r in records for f in r.failures)]
-    jobs = len(schedule(bench.plan, 1, measure.cells_left(bench.plan, failures, wanted)))
+def _announce(bench: Bench, cells: measure.Cells, wanted: tuple[str, ...] | None, rounds: int) -> None:
     name = "measure" if wanted is None else f"measure again what is undecided ({len(wanted)} operations)"
-    bench.observer.stage_started(name, rounds * jobs)
+    bench.observer.stage_started(name, rounds * len(schedule(bench.plan, 1, cells)))
 
 
 def _affordable(
@@ -74,7 +66,11 @@ def _affordable(
     return spent_s + measure.expected_round_s(plan, calibration, cells) <= spec.budget_min * 60
 
 
-def _estimates(analysis: Analysis) -> tuple[Estimate, ...]:
+def _estimates(plan: Plan, analysis: Analysis) -> tuple[Estimate, ...]:
+    names = short_names(plan.environments)
     pairs = [c for c in analysis.comparisons if c.kind == "baseline" and c.phase == "warm"]
     pairs.sort(key=lambda c: -abs(c.wall.change_pct))
-    return tuple(Estimate(op=c.op, candidate=c.candidate, change_pct=c.wall.change_pct) for c in pairs)
+    return tuple(
+        Estimate(op=c.op, candidate=names.get(c.candidate, c.candidate), change_pct=c.wall.change_pct)
+        for c in pairs
+    )

@@ -71,11 +71,15 @@ class RunFolder:
         """Folders of the finished rounds in order."""
         return tuple(sorted(p.parent for p in self.raw.glob("round-*/round.json")))
 
+    def round_path(self, number: int) -> Path:
+        """Where a finished round lies."""
+        return self.raw / f"round-{number:03d}"
+
     @contextlib.contextmanager
     def round_folder(self, number: int) -> Iterator[Path]:
         """A fresh folder for one round that takes its name only when the round ended in order."""
         self.raw.mkdir(parents=True, exist_ok=True)
-        final = self.raw / f"round-{number:03d}"
+        final = self.round_path(number)
         draft = self.raw / f"unfinished-{number:03d}"
         for stale in (draft, final):
             if stale.exists():

@@ -90,7 +90,8 @@ def storage(plan: Plan, facts: ReportFacts) -> str:
     """Say where the databases lived; empty in ``js`` runs."""
     if plan.spec.command != "sqlite":
         return ""
-    if plan.spec.storage == "disk" or _engine_name(facts) == "local":
+    scratch = str(facts.engine.get("scratch", "tmpfs"))
+    if plan.spec.storage == "disk" or not scratch.startswith("tmpfs"):
         return "Databases lived in a folder of the host's file system"
     return "Databases lived on tmpfs: the disk is hidden (--storage disk measures it)"
 
