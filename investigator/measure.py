@@ -24,11 +24,11 @@ from investigator.store import RunFolder
 ROUND_SCHEMA = 1
 CALIBRATION_SCHEMA = 1
 
-PASS_NS = 42_000_000
+PASS_NS = 41_000_000
 """Aim of one pass on the fastest environment; a little above the 40 ms that design.md section 6 asks for."""
 WARMUP_NS_PER_PASS = 15_000_000
 """Aim of the warm-up on the fastest environment for each pass that follows, as a fixed number of calls."""
-MIN_WARMUP_CALLS = 3
+MIN_WARMUP_CALLS = 2
 CALIBRATION_TIMEOUT_S = 60.0
 CALIBRATION_TIMEOUT_PER_OPERATION_S = 6.0
 MIN_CLEAN_PASSES = 3
@@ -280,9 +280,18 @@ def _unstable(
 
 
 def measure_round(
-    bench: Bench, calibration: Calibration, number: int, failures: Sequence[Failure], cells: Cells
+    bench: Bench,
+    calibration: Calibration,
+    number: int,
+    failures: Sequence[Failure],
+    cells: Cells,
+    *,
+    host_before: HostReading | None = None,
 ) -> RoundRecord:
-    """Measure one round and store it; an interruption leaves nothing that counts."""
+    """Measure one round and store it; an interruption leaves nothing that counts.
+
+    `host_before` is the host control just read at the end of the round before, where there was one.
+    """
     plan = bench.plan
     started, clock = time.time(), time.monotonic()
     results: list[Result] = []
@@ -298,7 +307,7 @@ def measure_round(
             bench.observer.step("measure", job.environment)
 
     with bench.folder.round_folder(number) as draft:
-        host_before = bench.host_control()
+        host_before = host_before or bench.host_control()
         carry_out(schedule(plan, number, cells), draft)
         once = tuple(results)
         repeats = repetitions(plan, once)
@@ -335,6 +344,8 @@ def repetitions(plan: Plan, results: Sequence[Result]) -> tuple[Invocation, ...]
     just as busy again, so that repeating would cost time and gain nothing.
     """
     cells = sum(len(result.invocation.operations) for result in results)
+    if plan.spec.passes <= MIN_CLEAN_PASSES:
+        return ()  # --quick: every single disturbed pass would cost a process
     hit = [(result, ops) for result in results if (ops := _disturbed_ops(plan, result))]
     if sum(len(ops) for _, ops in hit) > BURST_SHARE * cells:
         return ()
@@ -346,8 +357,7 @@ def repetitions(plan: Plan, results: Sequence[Result]) -> tuple[Invocation, ...]
 
 def _disturbed_ops(plan: Plan, result: Result) -> tuple[str, ...]:
     clean = _clean_passes(plan, result)
-    needed = min(MIN_CLEAN_PASSES, plan.spec.passes)
-    return tuple(op for op in result.invocation.operations if clean.get(op, needed) < needed)
+    return tuple(op for op in result.invocation.operations if 0 <= clean.get(op, -1) < MIN_CLEAN_PASSES)
 
 
 def _clean_passes(plan: Plan, result: Result) -> dict[str, int]:

@@ -4,6 +4,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -185,20 +186,12 @@ def _build(
 ) -> tuple[dict[str, AddonBuild], dict[str, BuildFailure]]:
     """Build and load-test; what fails is a value with its reason."""
     results = build.build_all(engine, environments, observer=observer)
+    with ThreadPoolExecutor() as pool:
+        reasons = list(pool.map(lambda e: _refused(engine, e, results.get(e.id)), environments))
     builds: dict[str, AddonBuild] = {}
     broken: dict[str, BuildFailure] = {}
-    for environment in environments:
+    for environment, reason in zip(environments, reasons, strict=True):
         result = results.get(environment.id)
-        reason = None
-        if environment.addon is not None:
-            reason = addons.refusal(environment.addon, environment.node)
-        if isinstance(result, AddonBuild) and reason is None:
-            reason = build.load_test(
-                engine,
-                environment.node,
-                result,
-                encrypted=environment.addon is None or environment.addon.encrypted,
-            )
         if isinstance(result, BuildFailure):
             broken[environment.id] = result
         elif reason is not None:
@@ -208,6 +201,17 @@ def _build(
     for identifier, failure in broken.items():
         observer.warning(f"{identifier}: {failure.reason}")
     return builds, broken
+
+
+def _refused(
+    engine: Engine, environment: Environment, result: AddonBuild | BuildFailure | None
+) -> str | None:
+    """Why the addon does not work there: known without trying, else from a load test."""
+    addon = environment.addon
+    known = None if addon is None else addons.refusal(addon, environment.node)
+    if known is not None or addon is None or not isinstance(result, AddonBuild):
+        return known
+    return build.load_test(engine, environment.node, result, encrypted=addon.encrypted)
 
 
 def _baseline(

@@ -44,7 +44,10 @@ def run_rounds(bench: Bench, calibration: Calibration) -> None:
                 return
             if number == todo.start:
                 _announce(bench, cells, wanted, len(todo))
-            records.append(measure.measure_round(bench, calibration, number, failures, cells))
+            before = records[-1].host[1] if number > todo.start else None
+            records.append(
+                measure.measure_round(bench, calibration, number, failures, cells, host_before=before)
+            )
             analysis = analyse_records(folder, bench.plan, calibration, records)
             bench.observer.round_finished(number, rounds, _estimates(bench.plan, analysis))
 

@@ -63,13 +63,12 @@ function walk(sink, root) {
     if (Array.isArray(value)) {
       if (!numbers(sink, value)) open('a', value);
     } else if (types.isMap(value)) {
-      open('M', [...value].flat(1));
+      if (!flatMap(sink, value)) open('M', [...value].flat(1));
     } else if (types.isSet(value)) {
       open('S', [...value]);
     } else if (!leaf(sink, value)) {
-      const items = [];
-      for (const key of sortedKeys(value)) items.push(key, value[key]);
-      open('o', items);
+      const keys = sortedKeys(value);
+      if (!flatObject(sink, value, keys)) open('o', keys.flatMap((key) => [key, value[key]]));
     }
   };
 
@@ -83,6 +82,32 @@ function walk(sink, root) {
       sink.put(')');
     }
   }
+}
+
+const isPrimitive = (value) => typeof value !== 'object' || value === null;
+
+/** An object that holds only primitives, written as `open` would: a table has 20,000 of them. */
+function flatObject(sink, object, keys) {
+  let text = `o${keys.length * 2}(`;
+  for (let k = 0; k < keys.length; k++) {
+    const value = object[keys[k]];
+    if (!isPrimitive(value)) return false;
+    text += primitive(keys[k]) + primitive(value);
+  }
+  sink.put(`${text})`);
+  return true;
+}
+
+/** A map from primitives to primitives, written as `open` would. */
+function flatMap(sink, map) {
+  for (const [key, value] of map) if (!isPrimitive(key) || !isPrimitive(value)) return false;
+  sink.put(`M${map.size * 2}(`);
+  for (const [key, value] of map) {
+    sink.put(primitive(key));
+    sink.put(primitive(value));
+  }
+  sink.put(')');
+  return true;
 }
 
 function primitive(value) {

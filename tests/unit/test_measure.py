@@ -66,7 +66,7 @@ def bench_of(tmp_path: Path, engine: WorkerEngine, workloads: tuple[str, ...] = 
         for name in workloads
     ]
     plan = Plan(
-        spec=Spec(versions=("20", "24"), passes=3),
+        spec=Spec(versions=("20", "24"), passes=4),
         run_id="r",
         environments=tuple(environments),
         baseline=BASE,
