@@ -7,7 +7,8 @@
     ├── EngineMissingError 4  no container engine, compiler or npm client answers
     ├── NothingBuiltError  5  not one environment could be built
     ├── HostUnfitError     6  the machine cannot carry the run (disk full, no memory, ...)
-    └── StoredFileError    8  a stored file is unreadable, truncated, or newer than this tool
+    ├── StoredFileError    8  a stored file is unreadable, truncated, or newer than this tool
+    └── InterruptedRunError 130  ^C or TERM while a run was measured; it can be resumed
 
 A failed build or cell is never an exception: it is a value with a reason (`plan.Failure`) that appears in
 every table. The message of an error is one sentence: what is wrong, where, and what to do.
@@ -58,3 +59,9 @@ class StoredFileError(InvestigateError):
     """A stored file cannot be read, or was written by a newer version of this tool."""
 
     exit_code = EXIT_STORED_FILE
+
+
+class InterruptedRunError(InvestigateError):
+    """The user stopped a run that can be resumed."""
+
+    exit_code = EXIT_INTERRUPTED

@@ -13,11 +13,10 @@ import msgspec
 
 from investigator import protocol
 from investigator.engine.interface import Engine
-from investigator.errors import HostUnfitError
 from investigator.invoke import Result, Surroundings, invoke
 from investigator.native import HostReading
 from investigator.observer import Observer
-from investigator.plan import Environment, Failure, Invocation, Pace, Plan, schedule
+from investigator.plan import Failure, Invocation, Pace, Plan, schedule
 from investigator.samples import clean_passes, samples_from_events
 from investigator.store import RunFolder
 
@@ -465,14 +464,3 @@ def read_rounds(folder: RunFolder) -> tuple[RoundRecord, ...]:
         RunFolder(path).read_json("round.json", "round", ROUND_SCHEMA, RoundRecord)
         for path in folder.finished_rounds()
     )
-
-
-def check_alive(bench: Bench, environments: Sequence[Environment], failures: Sequence[Failure]) -> None:
-    """Stop where no comparison is possible any more.
-
-    Raises:
-        HostUnfitError: every cell of the run has failed.
-    """
-    if not cells_left(bench.plan, failures):
-        first = failures[0].reason if failures else "nothing was planned"
-        raise HostUnfitError(f"no cell of the {len(environments)} environments can be measured: {first}")

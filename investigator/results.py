@@ -57,21 +57,44 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     analysis: Analysis
 
 
-def regenerate(folder: RunFolder) -> Finished:
-    """Compute analysis, tables and reports anew from the raw records of a run.
+def regenerate(folder: RunFolder, *, write: bool) -> Finished:
+    """Compute analysis, tables and reports anew from the raw records of a run, and store them if wanted.
 
     Raises:
-        StoredFileError: the run has no plan or no calibration yet, or a record is damaged.
+        StoredFileError: the run has no plan or calibration yet, lost its rounds, or a record is damaged.
     """
     stored = folder.read_json("plan.json", "plan", PLAN_SCHEMA, StoredPlan)
     record = folder.read_json("run.json", "run", RUN_SCHEMA, RunRecord)
     calibration = folder.read_json("calibration.json", "calibration", measure.CALIBRATION_SCHEMA, Calibration)
     records = measure.read_rounds(folder)
     table = samples.remark(samples.to_frame(read_samples(folder, stored.plan, records)))
+    if not records and (folder.path / "summary.json").exists() and not calibration.failures:
+        raise StoredFileError(
+            f"{folder.raw} has no finished round although the run has results; restore it, or read "
+            f"{folder.path / 'report.md'}."
+        )
     analysis = analyse_table(stored.plan, calibration, records, table)
     finished = Finished(folder=folder, stored=stored, record=record, analysis=analysis)
-    write_reports(finished, table)
+    if write:
+        write_reports(finished, table)
     return finished
+
+
+def stored_text(folder: RunFolder, *, json: bool) -> str | None:
+    """What a dossier without raw records says: its summary or its report as they are; None with records.
+
+    Raises:
+        StoredFileError: it has neither.
+    """
+    if (folder.path / "plan.json").exists() and folder.finished_rounds():
+        return None
+    path = folder.path / ("summary.json" if json else "report.md")
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoredFileError(
+            f"{folder.path} has no finished round and no {path.name}; go on with `investigate resume`."
+        ) from error
 
 
 def read_samples(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) -> tuple[samples.Sample, ...]:

@@ -19,37 +19,43 @@ def learn_pace(bench: Bench, failures: Sequence[Failure]) -> Calibration:
             "calibration.json", "calibration", measure.CALIBRATION_SCHEMA, Calibration
         )
     calibration = measure.calibrate(bench, failures)
-    measure.check_alive(bench, bench.plan.environments, calibration.failures)
     bench.folder.write_json("calibration.json", "calibration", measure.CALIBRATION_SCHEMA, calibration)
     return calibration
 
 
-def run_rounds(bench: Bench, calibration: Calibration) -> None:
+def run_rounds(bench: Bench, calibration: Calibration) -> int:
     """Rounds up to the first look, then extensions for what is undecided, within the budget.
+
+    Returns how many were measured now; a resumed run has others already.
 
     The extension of a look is decided by the rounds before it alone, so a resumed run decides the same.
     """
     spec, folder = bench.plan.spec, bench.folder
     records = list(measure.read_rounds(folder))
+    measured = 0
+    last: RoundRecord | None = None
     wanted: tuple[str, ...] | None = None
     for look, rounds in enumerate(spec.looks):
         if look > 0:
-            decided_by = records[: spec.looks[look - 1]]
+            decided_by = [r for r in records if r.number <= spec.looks[look - 1]]
             wanted = analyse_records(folder, bench.plan, calibration, decided_by).undecided_ops
-        todo = range(len(records) + 1, rounds + 1)
+        # A round that was removed because it was damaged is measured again under its own number.
+        todo = sorted(set(range(1, rounds + 1)) - {r.number for r in records})
         for number in todo:
             failures = [*calibration.failures, *(f for r in records for f in r.failures)]
             cells = measure.cells_left(bench.plan, failures, wanted)
             if not cells or (look > 0 and not _affordable(spec, calibration, records, bench.plan, cells)):
-                return
-            if number == todo.start:
+                return measured
+            if number == todo[0]:
                 _announce(bench, cells, wanted, len(todo))
-            before = records[-1].host[1] if number > todo.start else None
-            records.append(
-                measure.measure_round(bench, calibration, number, failures, cells, host_before=before)
+            last = measure.measure_round(
+                bench, calibration, number, failures, cells, host_before=last.host[1] if last else None
             )
+            records = sorted([*records, last], key=lambda record: record.number)
+            measured += 1
             analysis = analyse_records(folder, bench.plan, calibration, records)
             bench.observer.round_finished(number, rounds, _estimates(bench.plan, analysis))
+    return measured
 
 
 def _announce(bench: Bench, cells: measure.Cells, wanted: tuple[str, ...] | None, rounds: int) -> None:

@@ -78,15 +78,20 @@ class RunFolder:
     @contextlib.contextmanager
     def round_folder(self, number: int) -> Iterator[Path]:
         """A fresh folder for one round that takes its name only when the round ended in order."""
-        self.raw.mkdir(parents=True, exist_ok=True)
         final = self.round_path(number)
         draft = self.raw / f"unfinished-{number:03d}"
-        for stale in (draft, final):
-            if stale.exists():
-                shutil.rmtree(stale)
-        draft.mkdir()
-        yield draft
-        draft.replace(final)
+        try:
+            self.raw.mkdir(parents=True, exist_ok=True)
+            if (final / "round.json").exists():
+                raise StoredFileError(f"{final} is a finished round already; it is not overwritten.")
+            for stale in (draft, final):
+                if stale.exists():
+                    shutil.rmtree(stale)
+            draft.mkdir()
+            yield draft
+            draft.replace(final)
+        except OSError as error:
+            raise disk_error(error, draft) from error
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -238,7 +243,7 @@ def open_run(text: str, reports: Path = Path("reports")) -> RunFolder:
     """
     candidates = [Path(text).expanduser(), reports / text]
     if text == "last" and reports.is_dir():
-        runs = sorted((p for p in reports.iterdir() if _is_run(p)), key=lambda p: p.stat().st_mtime)
+        runs = sorted((p for p in reports.iterdir() if _is_run(p)), key=_begun_s)
         candidates = runs[-1:] or candidates
     for path in candidates:
         if _is_run(path):
@@ -248,5 +253,11 @@ def open_run(text: str, reports: Path = Path("reports")) -> RunFolder:
     )
 
 
+def _begun_s(run: Path) -> float:
+    """When the run began: the spec is written first and never again."""
+    spec = run / "spec.toml"
+    return spec.stat().st_mtime if spec.exists() else 0.0
+
+
 def _is_run(path: Path) -> bool:
-    return (path / "spec.toml").is_file() or (path / "plan.json").is_file()
+    return any((path / name).is_file() for name in ("spec.toml", "plan.json", "summary.json"))

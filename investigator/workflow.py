@@ -4,21 +4,25 @@ Reading `investigate` and `resume` is reading the whole program. What a stage ha
 everything after `run_rounds` can be made again offline from the run folder (`results.regenerate`).
 """
 
+import contextlib
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from investigator import cache, host, native, prepare, resources, workloads
-from investigator.engine.choose import choose_engine
-from investigator.engine.interface import Engine
-from investigator.errors import NothingBuiltError, UsageError
+from investigator.engine.choose import choose_engine, daemon_answers
+from investigator.engine.interface import Engine, EngineName
+from investigator.errors import InterruptedRunError, NothingBuiltError, StoredFileError
 from investigator.invoke import Surroundings
 from investigator.measure import Bench
 from investigator.observer import Observer
 from investigator.prepare import RESOLVED_SCHEMA, Resolved, StoredPlan
 from investigator.results import RUN_SCHEMA, Finished, RunRecord, regenerate, with_costs
 from investigator.rounds import learn_pace, run_rounds
-from investigator.spec import EngineChoice, Spec, dump_spec, load_spec
+from investigator.spec import Spec, dump_spec, load_spec
 from investigator.store import RunFolder, create_run, single_process
 from sqlcipher_bench.profiles import Profile
 
@@ -29,23 +33,66 @@ def investigate(spec: Spec, out: Path | None, observer: Observer) -> Finished:
     Raises:
         InvestigateError: with the exit code of its kind; what was measured until then stays in the folder.
     """
-    resolved = prepare.resolve(spec, observer)
-    folder = create_run(out if out is not None else Path("reports") / prepare.new_run_id(spec))
-    folder.write_json("resolved.json", "resolved", RESOLVED_SCHEMA, resolved)
-    folder.write("spec.toml", dump_spec(prepare.keep_inputs(spec, folder)))
-    return resume(folder, observer)
+    resolved = prepare.resolve(spec, observer, _likely_engine(spec))
+    with _measuring():
+        folder = create_run(out if out is not None else Path("reports") / prepare.new_run_id(spec))
+        folder.write_json("resolved.json", "resolved", RESOLVED_SCHEMA, resolved)
+        folder.write("spec.toml", dump_spec(prepare.keep_inputs(spec, folder)))
+        return _resumable(folder, observer)
 
 
 def resume(folder: RunFolder, observer: Observer) -> Finished:
     """Go on with a run wherever it was left: finished rounds are kept, the rest is measured."""
-    with folder.locked(), single_process(cache.cache_root() / "measuring.lock", "this machine"):
-        spec = load_spec(folder.path / "spec.toml")
-        resolved = folder.read_json("resolved.json", "resolved", RESOLVED_SCHEMA, Resolved)
-        engine = choose_engine(spec.engine, spec.base_image, observer)
-        try:
-            return _carry_out(spec, resolved, folder, engine, observer)
-        finally:
-            engine.close()
+    with _measuring():
+        return _resumable(folder, observer)
+
+
+def _measuring() -> contextlib.AbstractContextManager[None]:
+    """One measurement at a time on a machine."""
+    return single_process(cache.cache_root() / "measuring.lock", "this machine")
+
+
+def _likely_engine(spec: Spec) -> EngineName:
+    """The engine a run will take, without making one: only macOS has other Node builds outside containers."""
+    if spec.engine != "auto":
+        return spec.engine
+    return "docker" if sys.platform.startswith("linux") or daemon_answers() else "local"
+
+
+def _resumable(folder: RunFolder, observer: Observer) -> Finished:
+    try:
+        with folder.locked():
+            # As stored: workloads and patch lie in the run folder, and no place of the machine gets into it.
+            spec = _stored_spec(folder)
+            resolved = folder.read_json("resolved.json", "resolved", RESOLVED_SCHEMA, Resolved)
+            engine = choose_engine(_engine_of(folder) or spec.engine, spec.base_image, observer)
+            try:
+                return _carry_out(spec, resolved, folder, engine, observer)
+            finally:
+                engine.close()
+    except KeyboardInterrupt as error:
+        rounds = len(folder.finished_rounds())
+        raise InterruptedRunError(
+            f"interrupted; {rounds} finished round{'' if rounds == 1 else 's'} kept, "
+            f"go on with `investigate resume {folder.path}`."
+        ) from error
+
+
+def _stored_spec(folder: RunFolder) -> Spec:
+    spec = load_spec(folder.path / "spec.toml")
+    return msgspec.structs.replace(
+        spec,
+        workloads=tuple(f"workloads/{Path(name).name}" for name in spec.workloads),
+        patch=None if spec.patch is None else Path(spec.patch).name,
+    )
+
+
+def _engine_of(folder: RunFolder) -> EngineName | None:
+    """The engine that the run began with: one run never mixes containers and plain processes."""
+    if not (folder.path / "run.json").exists():
+        return None
+    name = folder.read_json("run.json", "run", RUN_SCHEMA, RunRecord).engine.get("engine")
+    return "docker" if name == "docker" else "local" if name == "local" else None
 
 
 def _carry_out(
@@ -55,11 +102,11 @@ def _carry_out(
     bench, record = set_up(stored, folder, engine, observer)
     calibration = learn_pace(bench, stored.failures)
     clock, cpu = time.monotonic(), time.process_time()
-    run_rounds(bench, calibration)
-    cpu_share = (time.process_time() - cpu) / max(time.monotonic() - clock, 1e-9)
-    record = with_costs(record, folder, stored.plan, cpu_share)
-    folder.write_json("run.json", "run", RUN_SCHEMA, record)
-    return regenerate(folder)
+    if run_rounds(bench, calibration) > 0:
+        cpu_share = (time.process_time() - cpu) / max(time.monotonic() - clock, 1e-9)
+        record = with_costs(record, folder, stored.plan, cpu_share)
+        folder.write_json("run.json", "run", RUN_SCHEMA, record)
+    return regenerate(folder, write=True)
 
 
 def set_up(
@@ -76,7 +123,7 @@ def set_up(
         workloads=folder.path / "workloads",
         mailbox=data,
     )
-    record = RunRecord(
+    record = _begun(folder) or RunRecord(
         run_id=plan.run_id,
         started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         host=host.host_facts(),
@@ -91,6 +138,23 @@ def set_up(
     folder.write_json("run.json", "run", RUN_SCHEMA, record)
     bench = Bench(engine=engine, around=around, folder=folder, observer=observer, host_control=control)
     return bench, record
+
+
+def _begun(folder: RunFolder) -> RunRecord | None:
+    """The record of a run that is resumed: it says when and where the run began.
+
+    Raises:
+        StoredFileError: this tool measures something else now than when the run began.
+    """
+    if not (folder.path / "run.json").exists():
+        return None
+    record = folder.read_json("run.json", "run", RUN_SCHEMA, RunRecord)
+    if record.fixtures_sha256 != resources.digest():
+        raise StoredFileError(
+            "the run began with another version of this tool, whose operations may differ; start again with "
+            f"`investigate run {folder.path / 'spec.toml'}`."
+        )
+    return record
 
 
 def _host_control(
@@ -112,38 +176,38 @@ def _host_control(
 
 
 def native_only(
-    *,
-    addon: str,
-    profiles: Sequence[Profile],
-    seed: int,
-    engine_choice: EngineChoice,
-    base_image: str | None,
-    cpus: str | None,
-    observer: Observer,
+    spec: Spec, profiles: Sequence[Profile], observer: Observer
 ) -> tuple[native.NativeReading | native.NativeFailure, ...]:
     """Measure the encrypted database without Node; Node's headers only help to build the addon's SQLite."""
-    with single_process(cache.cache_root() / "measuring.lock", "this machine"):
-        engine = choose_engine(engine_choice, base_image, observer)
+    with _measuring():
+        engine = choose_engine(spec.engine, spec.base_image, observer)
         try:
-            spec = Spec(versions=("lts",), addon=addon, engine=engine_choice)
-            nodes = prepare.fetch(prepare.resolve(spec, observer), engine, observer)
+            nodes = prepare.fetch(prepare.resolve(spec, observer, engine.name), engine, observer)
             _, builds, broken = prepare.make_environments(spec, nodes, engine, observer)
-            if broken:
-                raise NothingBuiltError(next(iter(broken.values())).reason)
             source = next(iter(builds.values()), None)
             if source is None:
-                raise UsageError(
-                    f"`investigate native` needs an addon package with its own SQLite, not {addon}."
-                )
+                reason = next((b.reason for b in broken.values()), f"{spec.addon} has no SQLite of its own")
+                raise NothingBuiltError(f"`investigate native` has nothing to measure: {reason}")
             program = native.compile_host_program(engine, source)
             if not isinstance(program, Path):
                 raise NothingBuiltError(program.reason)
-            observer.stage_started("measure", len(profiles))
-            readings = []
-            for wanted in profiles:
-                observer.activity(wanted.name)
-                readings.append(native.run_native(engine, program, prepare.mailbox(seed), wanted, cpus=cpus))
-                observer.step("measure", wanted.name)
-            return tuple(readings)
+            return _native_readings(engine, program, spec, profiles, observer)
         finally:
             engine.close()
+
+
+def _native_readings(
+    engine: Engine, program: Path, spec: Spec, profiles: Sequence[Profile], observer: Observer
+) -> tuple[native.NativeReading | native.NativeFailure, ...]:
+    observer.stage_started("measure", len(profiles))
+    readings = []
+    for wanted in profiles:
+        observer.activity(wanted.name)
+        readings.append(
+            native.run_native(engine, program, prepare.mailbox(spec.seed), wanted, cpus=spec.cpus)
+        )
+        observer.step("measure", wanted.name)
+    failed = [reading for reading in readings if isinstance(reading, native.NativeFailure)]
+    if len(failed) == len(readings):
+        raise NothingBuiltError(f"no profile could be measured: {failed[0].reason}")
+    return tuple(readings)

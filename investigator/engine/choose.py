@@ -42,6 +42,15 @@ def choose_engine(choice: EngineChoice, base_image: str | None, observer: Observ
         return _local()
 
 
+def daemon_answers() -> bool:
+    """Whether a container engine is there at all."""
+    try:
+        connect().close()
+    except EngineMissingError:
+        return False
+    return True
+
+
 def _docker(base_image: str | None, observer: Observer) -> DockerEngine:
     client = connect()
     try:

@@ -73,6 +73,15 @@ def test_an_interrupted_round_leaves_nothing_that_counts(tmp_path: Path) -> None
     assert [p.name for p in folder.finished_rounds()] == ["round-001", "round-002"]
 
 
+def test_a_finished_round_is_never_overwritten(tmp_path: Path) -> None:
+    folder = create_run(tmp_path / "run")
+    with folder.round_folder(1) as draft:
+        (draft / "round.json").write_text("{}")
+    with pytest.raises(StoredFileError, match="not overwritten"), folder.round_folder(1):
+        pass
+    assert (folder.round_path(1) / "round.json").read_text() == "{}"
+
+
 def test_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("data")
     with pytest.raises(UsageError, match="not empty"):
@@ -84,9 +93,9 @@ def test_open_run_by_id_path_and_last(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     for name, age in (("old", 100), ("new", 10)):
         folder = create_run(tmp_path / "reports" / name)
-        folder.write("spec.toml", b"")
+        spec = folder.write("spec.toml", b"")
         stamp = 1_700_000_000 - age
-        os.utime(folder.path, (stamp, stamp))
+        os.utime(spec, (stamp, stamp))
     assert open_run("old").name == "old"
     assert open_run(str(tmp_path / "reports" / "old")).name == "old"
     assert open_run("last").name == "new"
