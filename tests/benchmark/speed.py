@@ -1,8 +1,8 @@
 """How long a run takes and where its time goes: ``python -m tests.benchmark.speed [investigate options]``.
 
-Prints figures and ratios and asserts nothing: speed depends on the machine. Without options it measures what the
-README promises: the default run of three versions, warm, and ``--quick``. A cold start is measured by pointing
-``INVESTIGATE_CACHE`` at an empty folder (and removing the base image) first.
+Prints figures and asserts nothing: speed depends on the machine. Without options it measures what the README
+promises: the default run of three versions, warm, and ``--quick``. A cold start: point
+``INVESTIGATE_CACHE`` at an empty folder and remove the base image first.
 """
 
 import json
