@@ -14,7 +14,6 @@ import platform
 import re
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
@@ -26,6 +25,7 @@ from investigator import cache, protocol, resources
 from investigator.addons import AddonPackage, refusal
 from investigator.build_log import commands, first_error
 from investigator.engine.interface import Engine, Mount, Outcome, Task
+from investigator.exchange import UnreadableError, exchange, give, take
 from investigator.nodes.interface import NodeBuild
 from investigator.nodes.sources import platform_for
 from investigator.observer import NullObserver, Observer
@@ -43,6 +43,7 @@ _RECORD: Final = "build.json"
 _OBJECT: Final = "sqlite3.o"
 _LOG: Final = "build.log"
 _LOG_BYTES: Final = 16 << 20
+_EVENTS_BYTES: Final = 1 << 20
 _RELEASE: Final = "build/Release"
 _GYP: Final = "lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js"
 # What gcc says when the kernel killed it, whether or not the engine noticed.
@@ -593,10 +594,7 @@ def load_test(engine: Engine, node: NodeBuild, build: AddonBuild, *, encrypted: 
         EngineMissingError: the engine does not answer any more.
         HostUnfitError: the disk is full.
     """
-    with tempfile.TemporaryDirectory(prefix="investigate-load-") as name:
-        folder = Path(name)
-        folder.chmod(0o711)
-        (folder / "out").mkdir()
+    with exchange() as folder:
         mounts = {
             "node": Mount(source=node.directory, target=PurePosixPath("/node")),
             "fixtures": Mount(
@@ -626,8 +624,7 @@ def load_test(engine: Engine, node: NodeBuild, build: AddonBuild, *, encrypted: 
             scratch=str(engine.scratch),
             output=str(seen["out"] / "events.jsonl"),
         )
-        (folder / "job.json").write_bytes(msgspec.json.encode(job))
-        (folder / "job.json").chmod(0o644)
+        give(folder / "job.json", msgspec.json.encode(job))
         outcome = engine.run(
             Task(
                 command=(
@@ -645,11 +642,9 @@ def load_test(engine: Engine, node: NodeBuild, build: AddonBuild, *, encrypted: 
 
 def _last_event(path: Path) -> protocol.Event | None:
     try:
-        if path.is_symlink() or path.stat().st_size > 1 << 20:
-            return None
-        lines = path.read_bytes().splitlines()
+        lines = take(path, _EVENTS_BYTES).splitlines()
         return msgspec.json.decode(lines[-1], type=protocol.Event) if lines else None
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (UnreadableError, msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         return None
 
 

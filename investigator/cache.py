@@ -29,6 +29,7 @@ STAMP: Final = ".stamp.json"
 _KIND: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _KEY: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+=-]{0,179}")
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_INNER: Final = re.compile(r"\[Errno (\d+)\]")
 _DENIED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST})
 
 
@@ -204,16 +205,25 @@ def _make_open_directory(directory: Path) -> None:
 
 def _unfit(error: OSError, path: Path) -> Exception:
     """Give the sentence for an error of the disk; another one (of `fill`, say) comes back as it is."""
-    if error.errno in _FULL:
+    numbers = _errnos(error)
+    if numbers & _FULL:
         return HostUnfitError(
             f"no space is left on the disk for {path}; free some, run `investigate clean`, "
             "or point INVESTIGATE_CACHE at another disk"
         )
-    if error.errno in _DENIED:
+    if denied := numbers & _DENIED:
         return HostUnfitError(
-            f"the cache cannot write {path} ({error.strerror}); point INVESTIGATE_CACHE at another directory"
+            f"the cache cannot write {path} ({os.strerror(min(denied))}); "
+            "point INVESTIGATE_CACHE at another directory"
         )
     return error
+
+
+def _errnos(error: OSError) -> frozenset[int]:
+    """Number of an error, or those in it: `shutil.Error` of a copied tree holds a text for each file."""
+    if isinstance(error, shutil.Error):
+        return frozenset(map(int, _INNER.findall(str(error))))
+    return frozenset() if error.errno is None else frozenset({error.errno})
 
 
 def _silent(_sentence: str) -> None:

@@ -4,8 +4,7 @@ The worker's files are hostile input: they are bounded in size, decoded strictly
 plan said must run (Node build, addon binary, operations).
 """
 
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -15,10 +14,14 @@ from investigator import protocol
 from investigator.build import AddonBuild
 from investigator.engine.interface import Engine, Mount, Outcome, Task
 from investigator.errors import StoredFileError
+from investigator.exchange import UnreadableError, exchange, give, take
 from investigator.plan import Environment, Failure, Invocation, Pace, Plan
 from investigator.store import disk_error
+from investigator.text import clean_text
 
 MAX_EVENTS_BYTES = 64 << 20
+MAX_TIMEOUT_S = 6 * 3600.0
+"""Whatever a worker claims that its calls cost."""
 _DECODER = msgspec.json.Decoder(protocol.Event)
 
 
@@ -46,6 +49,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """The operation that took the whole process down; the others of the process have no complete data."""
     steal_pct: float
     elapsed_s: float
+    remarks: tuple[str, ...] = ()
+    """What went wrong without costing a value, one sentence each: a teardown that threw, a second start."""
 
 
 def invoke(
@@ -60,6 +65,10 @@ def invoke(
 ) -> Result:
     """Run one invocation and judge what it left.
 
+    A process that dies before its first operation began says nothing about any of them, and calibration has
+    shown that it can start: in ``measure`` mode it is started a second time. One that hangs or is not the
+    planned one is not.
+
     Args:
         engine: where it runs.
         around: plan, builds and data of the run.
@@ -72,45 +81,58 @@ def invoke(
     Returns:
         Events and failures; a worker that crashes, hangs or writes garbage is a failure, never an exception.
     """
+    result, died_early = _attempt(engine, around, invocation, mode, paces, timeout_s, keep)
+    if mode != "measure" or not died_early:
+        return result
+    again, _ = _attempt(engine, around, invocation, mode, paces, timeout_s, keep)
+    reason = result.failures[-1].reason
+    remark = f"the process of {invocation.group} died before its first operation and was repeated: {reason}"
+    return msgspec.structs.replace(again, remarks=(remark, *again.remarks))
+
+
+def _attempt(
+    engine: Engine,
+    around: Surroundings,
+    invocation: Invocation,
+    mode: protocol.JobMode,
+    paces: Mapping[str, Pace],
+    timeout_s: float,
+    keep: Path | None,
+) -> tuple[Result, bool]:
+    """One process, and whether it died before its first operation began."""
     environment = around.plan.environment(invocation.environment)
-    with tempfile.TemporaryDirectory(prefix="investigate-io-") as name:
-        io_folder = Path(name)
-        io_folder.chmod(0o755)
+    with exchange() as io_folder:
         mounts = _mounts(around, environment, io_folder)
         seen = {mount.target: engine.inside(mount) for mount in mounts}
         job = _job(engine, around, invocation, environment, seen, mode, paces)
-        try:
-            (io_folder / "job.json").write_bytes(msgspec.json.encode(job))
-            (io_folder / "job.json").chmod(0o644)
-        except OSError as error:
-            raise disk_error(error, io_folder) from error
+        give(io_folder / "job.json", msgspec.json.encode(job))
         before = psutil.cpu_times()
-        outcome = engine.run(_task(around, environment, invocation, mounts, seen, timeout_s))
+        limit_s = min(timeout_s, MAX_TIMEOUT_S)
+        outcome = engine.run(_task(around, environment, invocation, mounts, seen, limit_s))
         steal_pct = _steal_pct(before, psutil.cpu_times())
-        events, damage = read_events(io_folder / "out" / "events.jsonl")
+        events, damage = read_events(io_folder / "out/events.jsonl", invocation.operations)
         if keep is not None:
             _keep(events, keep)
-    failures, culprit = _judge(around, environment, invocation, outcome, events, damage)
-    return Result(
+    judged = _judge(around, environment, invocation, outcome, events, damage)
+    result = Result(
         invocation=invocation,
         events=events,
-        failures=failures,
-        culprit=culprit,
+        failures=judged.failures,
+        culprit=judged.culprit,
         steal_pct=steal_pct,
         elapsed_s=outcome.elapsed_s,
+        remarks=tuple(_remarks(events)),
     )
+    return result, judged.died_early
 
 
 def _mounts(around: Surroundings, environment: Environment, io_folder: Path) -> tuple[Mount, ...]:
-    out = io_folder / "out"
-    out.mkdir()
     mounts = [
         Mount(source=environment.node.directory, target=PurePosixPath("/node")),
         Mount(source=around.fixtures, target=PurePosixPath("/fixtures")),
         Mount(source=io_folder / "job.json", target=PurePosixPath("/job.json")),
-        Mount(source=out, target=PurePosixPath("/out"), writable=True),
+        Mount(source=io_folder / "out", target=PurePosixPath("/out"), writable=True),
     ]
-    (io_folder / "job.json").touch()
     if any(operation.group.startswith("workload:") for operation in around.plan.operations):
         mounts.append(Mount(source=around.workloads, target=PurePosixPath("/workloads")))
     if around.mailbox is not None:
@@ -215,27 +237,39 @@ def _steal_pct(before: object, after: object) -> float:
     return 100.0 * deltas.get("steal", 0.0) / total if total > 0 else 0.0
 
 
-def read_events(path: Path) -> tuple[tuple[protocol.Event, ...], str | None]:
-    """Decode an events file.
+def read_events(
+    path: Path, operations: Collection[str] | None = None
+) -> tuple[tuple[protocol.Event, ...], str | None]:
+    """Decode the events file of an invocation of `operations` (None: of any).
 
     Returns:
         The events up to the first line that is not one, and what was wrong with that line (or with the file).
+        All numbers lie within the limits of `protocol`, and all events are about `operations`.
     """
     try:
-        if path.is_symlink() or not path.is_file():
-            return (), "it left no events file"
-        if path.stat().st_size > MAX_EVENTS_BYTES:
-            return (), f"its events file is larger than {MAX_EVENTS_BYTES >> 20} MiB"
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        return (), f"its events file cannot be read ({error.strerror})"
+        lines = take(path, MAX_EVENTS_BYTES).splitlines()
+    except UnreadableError as error:
+        return (), f"its events file {error}"
     events: list[protocol.Event] = []
     for number, line in enumerate(lines, start=1):
         try:
-            events.append(_DECODER.decode(line))
-        except msgspec.MsgspecError as error:
+            event = _DECODER.decode(line)
+        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
             return tuple(events), f"line {number} of its events file is not an event ({error})"
+        if (wrong := _misplaced(event, number, operations)) is not None:
+            return tuple(events), f"line {number} of its events file {wrong}"
+        events.append(event)
     return tuple(events), None
+
+
+def _misplaced(event: protocol.Event, number: int, operations: Collection[str] | None) -> str | None:
+    """What is wrong with an event that is one by its form."""
+    if number == 1 and not isinstance(event, protocol.Hello | protocol.Failed):
+        return "comes before the proof of what runs"
+    op = getattr(event, "op", None)
+    if op is not None and operations is not None and op not in operations:
+        return f"is about {clean_text(op, 80)}, which is no operation of this process"
+    return None
 
 
 def _keep(events: Sequence[protocol.Event], keep: Path) -> None:
@@ -245,6 +279,13 @@ def _keep(events: Sequence[protocol.Event], keep: Path) -> None:
         raise disk_error(error, keep) from error
 
 
+class _Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    failures: tuple[Failure, ...]
+    culprit: str | None = None
+    died_early: bool = False
+    """Whether the process ended by itself before any operation began."""
+
+
 def _judge(
     around: Surroundings,
     environment: Environment,
@@ -252,7 +293,7 @@ def _judge(
     outcome: Outcome,
     events: Sequence[protocol.Event],
     damage: str | None,
-) -> tuple[tuple[Failure, ...], str | None]:
+) -> _Judgement:
     """Failures of single operations, and the operation that took the process down, if one did."""
     failures = [
         Failure(
@@ -262,23 +303,31 @@ def _judge(
             reason=f"{event.op} failed in {event.stage}: {event.message}",
         )
         for event in events
-        if isinstance(event, protocol.OperationFailed) and event.op in invocation.operations
+        if isinstance(event, protocol.OperationFailed) and event.stage != "teardown"
     ]
     if (wrong := _impostor(around, environment, events)) is not None:
-        return (_whole(environment, invocation, "load", wrong),), None
+        return _Judgement(failures=(_whole(environment, invocation, "load", wrong),))
     if outcome.ok and damage is None and events and isinstance(events[-1], protocol.Done):
-        return tuple(failures), None
+        return _Judgement(failures=tuple(failures))
     begun = [event for event in events if isinstance(event, protocol.Begin)]
     fallen = [event for event in events if isinstance(event, protocol.Failed)]
     reason = _reason(outcome, fallen[-1] if fallen else None, damage)
-    if begun and begun[-1].op in invocation.operations:
+    if begun:
         culprit = begun[-1].op
         where = f"{culprit} in {begun[-1].stage}"
         failures.append(
             Failure(environment=environment.id, op=culprit, stage="measure", reason=f"{where}: {reason}")
         )
-        return tuple(failures), culprit
-    return (*failures, _whole(environment, invocation, "load", reason)), None
+        return _Judgement(failures=tuple(failures), culprit=culprit)
+    whole = _whole(environment, invocation, "load", reason)
+    return _Judgement(failures=(*failures, whole), died_early=not outcome.timed_out)
+
+
+def _remarks(events: Sequence[protocol.Event]) -> Iterator[str]:
+    """Teardowns that threw: they come last, so all values of the operation are there and count."""
+    for event in events:
+        if isinstance(event, protocol.OperationFailed) and event.stage == "teardown":
+            yield f"the teardown of {event.op} failed, its times count: {clean_text(event.message, 300)}"
 
 
 def _whole(environment: Environment, invocation: Invocation, stage: str, reason: str) -> Failure:
@@ -317,9 +366,17 @@ def _impostor(around: Surroundings, environment: Environment, events: Sequence[p
             f"the process says it is Node {hello.versions.get('node')} with another configuration than "
             f"the planned {node.version}; the cache is damaged, run `investigate clean --cache`."
         )
-    if hello.node_inode != (node.directory / "bin/node").stat().st_ino:
+    if hello.node_inode != _inode(node.directory / "bin/node"):
         return "the running node is not the file that was planned; the cache changed during the run."
     build = around.builds.get(environment.id)
-    if build is not None and hello.binding_inode != (build.directory / build.binding).stat().st_ino:
+    if build is not None and hello.binding_inode != _inode(build.directory / build.binding):
         return f"the addon loaded {hello.binding_path} instead of the binary that was built for it."
     return None
+
+
+def _inode(path: Path) -> int:
+    """-1 where the file is gone: no process runs from that."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return -1

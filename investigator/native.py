@@ -7,7 +7,6 @@ In runs without one (`js`, ``node:sqlite``) an integer loop in the baseline's No
 import ast
 import shlex
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -15,10 +14,13 @@ from typing import Final
 import msgspec
 
 from investigator import cache, resources
+from investigator.addons import AddonPackage
 from investigator.build import AddonBuild, BuildFailure, address, base_identity, compiler_of
 from investigator.build_log import first_error
 from investigator.engine.interface import Engine, Mount, Outcome, Task
+from investigator.exchange import UnreadableError, exchange, take
 from investigator.nodes.interface import NodeBuild
+from investigator.protocol import Count, Nanos
 from investigator.text import clean_text
 from sqlcipher_bench.profiles import NO_CIPHER, PRODUCTION, Profile
 
@@ -97,15 +99,15 @@ class _Hello(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="h
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="value"):
     name: str
-    value: int
+    value: Count
 
 
 class _Pass(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="pass"):
     op: str
-    index: int
-    calls: int
-    wall_ns: int
-    cpu_ns: int
+    index: Count
+    calls: Count
+    wall_ns: Nanos
+    cpu_ns: Count
 
 
 class _Done(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="done"):
@@ -243,6 +245,65 @@ def _run_compiler(engine: Engine, words: Sequence[str], mounts: Mapping[str, Mou
 
 
 # -- measuring ----------------------------------------------------------------------------------------------
+
+
+def host_control(
+    engine: Engine,
+    *,
+    plan_cipher: str,
+    package: AddonPackage | None,
+    build: AddonBuild | None,
+    mailbox: Path | None,
+    node: NodeBuild,
+    cpus: str | None,
+    notify: Callable[[str], None],
+) -> tuple[Callable[[], HostReading | None], Path | None]:
+    """Choose the host control of a run: the same binary in every round.
+
+    The native program where the addon's package holds an amalgamation, compiled or shipped; else (`js`,
+    ``node:sqlite``, or where it does not compile) the integer loop in Node.
+
+    Args:
+        engine: where it runs.
+        plan_cipher: scheme of the spec; an addon without ciphers is measured without one.
+        package: the addon of the run, if any.
+        build: any build of it, if any.
+        mailbox: the generated data file; None in ``js`` runs.
+        node: the baseline's, for the integer loop.
+        cpus: CPUs it may use, as in `Task`.
+        notify: told why the integer loop stands in, and once why readings are missing.
+
+    Returns:
+        What takes one reading, None where that failed; and the program, None for the integer loop.
+
+    Raises:
+        EngineMissingError: the engine does not answer any more.
+        HostUnfitError: the disk is full.
+    """
+    tell = _once(notify)
+    if package is not None and build is not None and mailbox is not None:
+        made = compile_host_program(engine, build)
+        if isinstance(made, Path):
+            program, cipher = made, plan_cipher if package.encrypted else NO_CIPHER
+            return lambda: run_host_control(
+                engine, program, mailbox, cipher=cipher, cpus=cpus, notify=tell
+            ), program
+        notify(f"{made.reason}; an integer loop in Node stands in for it")
+    elif package is not None:
+        notify(f"{package.name} brings no SQLite to compile: the host control is an integer loop in Node")
+    return lambda: run_node_control(engine, node, cpus=cpus, notify=tell), None
+
+
+def _once(notify: Callable[[str], None]) -> Callable[[str], None]:
+    """Pass on the first sentence only: what fails in one round fails in all."""
+    told: list[str] = []
+
+    def tell(sentence: str) -> None:
+        if not told:
+            told.append(sentence)
+            notify(sentence)
+
+    return tell
 
 
 def run_host_control(
@@ -386,10 +447,7 @@ def _run_measuring(
     timeout_s: float,
 ) -> tuple[_Line, ...]:
     """Run a program that writes JSON lines into the file whose path `command` takes; the lines, complete."""
-    with tempfile.TemporaryDirectory(prefix="investigate-host-") as name:
-        folder = Path(name)
-        folder.chmod(0o711)
-        (folder / "out").mkdir()
+    with exchange() as folder:
         out = Mount(source=folder / "out", target=PurePosixPath("/out"), writable=True)
         outcome = engine.run(
             Task(
@@ -408,10 +466,10 @@ def _run_measuring(
 
 def _read_lines(path: Path) -> tuple[_Line, ...]:
     try:
-        if path.is_symlink() or path.stat().st_size > _OUTPUT_BYTES:
-            raise _FailedError("its output is no plain small file")
-        lines = tuple(_DECODER.decode(line) for line in path.read_bytes().splitlines())
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        lines = tuple(_DECODER.decode(line) for line in take(path, _OUTPUT_BYTES).splitlines())
+    except UnreadableError as error:
+        raise _FailedError(f"its output {error}") from error
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise _FailedError(f"its output cannot be read ({clean_text(str(error), 200)})") from error
     if not lines or not isinstance(lines[-1], _Done):
         raise _FailedError("its output is incomplete")

@@ -2,16 +2,27 @@
 
 ``events.jsonl``: one JSON object a line, field ``type`` first; ``hello`` opens the file, ``done`` or
 ``failed`` closes it. Times are raw integers in nanoseconds (CPU times in microseconds, as libuv gives
-them). Keys are exact: an unknown or missing key is a protocol error, not a warning.
+them). Keys are exact: an unknown or missing key is a protocol error, not a warning; so is a number that no
+worker writes. The limits keep sums and products of a few of them within 64 bits.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 PROTOCOL = 1
 
 JobMode = Literal["calibrate", "measure", "load"]
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+Calls = Annotated[int, msgspec.Meta(gt=0, lt=2**53)]
+Micros = Annotated[int, msgspec.Meta(ge=0, lt=2**43)]
+Nanos = Annotated[int, msgspec.Meta(gt=0, lt=2**53)]
+"""A duration; no clock reads the same before and after any work."""
+Instant = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
+"""Nanoseconds since a start that may lie years back."""
+Inode = Annotated[int, msgspec.Meta(ge=0)]
+Fold = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 
 
 class JobOperation(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,12 +82,12 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", forbid_unkno
     """sha256 of the canonical JSON (sorted keys) of ``process.config``."""
     exec_path: str
     exec_argv: list[str]
-    node_inode: int
+    node_inode: Inode
     node_build_id: str | None
     """GNU build id of the running binary, hex; None where it has none."""
     binding_path: str | None
     """The ``.node`` actually mapped into the process (from /proc/self/maps where there is one)."""
-    binding_inode: int | None
+    binding_inode: Inode | None
     binding_build_id: str | None
     addon_versions: dict[str, str]
     """``sqlite``, ``cipher`` (what the library itself answers), empty in js."""
@@ -87,14 +98,14 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, tag="begin", forbid_unkno
 
     op: str
     stage: Literal["setup", "cold", "warmup", "calibrate", "checksum", "restore", "pass", "teardown"]
-    index: int
+    index: Count
 
 
 class SetUp(msgspec.Struct, frozen=True, kw_only=True, tag="setup", forbid_unknown_fields=True):
     """Set-up of one operation, in wall time."""
 
     op: str
-    wall_ns: int
+    wall_ns: Count
 
 
 class Checksum(msgspec.Struct, frozen=True, kw_only=True, tag="checksum", forbid_unknown_fields=True):
@@ -110,8 +121,8 @@ class Gc(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     kind: str
     """``scavenge``, ``minor_mark_sweep``, ``mark_sweep_compact``, ``incremental``, ``weak``."""
-    count: int
-    pause_ns: int
+    count: Count
+    pause_ns: Count
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True, tag="pass", forbid_unknown_fields=True):
@@ -119,22 +130,22 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, tag="pass", forbid_unknown
 
     op: str
     phase: Literal["cold", "pass"]
-    index: int
+    index: Count
     """Number of the pass, from 0; 0 for the cold pass."""
-    calls: int
-    start_ns: int
+    calls: Calls
+    start_ns: Instant
     """``process.hrtime`` at the start, to place passes in time."""
-    wall_ns: int
-    cpu_user_us: int
+    wall_ns: Nanos
+    cpu_user_us: Micros
     """Whole process, all threads."""
-    cpu_system_us: int
-    gc: list[Gc]
-    involuntary_switches: int
-    voluntary_switches: int
-    rss_bytes: int
-    heap_used_bytes: int
-    external_bytes: int
-    fold: int
+    cpu_system_us: Micros
+    gc: Annotated[list[Gc], msgspec.Meta(max_length=64)]
+    involuntary_switches: Count
+    voluntary_switches: Count
+    rss_bytes: Count
+    heap_used_bytes: Count
+    external_bytes: Count
+    fold: Fold
     """The O(1) fold of the results: keeps the calls alive."""
 
 
@@ -142,9 +153,9 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, tag="calibration", 
     """What one call costs once warm; ``calibrate`` mode only."""
 
     op: str
-    calls: int
-    wall_ns: int
-    total_calls: int
+    calls: Calls
+    wall_ns: Nanos
+    total_calls: Count
     """Calls made until then, warm-up included."""
 
 
@@ -161,7 +172,7 @@ class OperationFailed(msgspec.Struct, frozen=True, kw_only=True, tag="op_failed"
 class Done(msgspec.Struct, frozen=True, kw_only=True, tag="done", forbid_unknown_fields=True):
     """Last event of a worker that ended in order."""
 
-    wall_ns: int
+    wall_ns: Count
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed", forbid_unknown_fields=True):

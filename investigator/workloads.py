@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -10,10 +9,12 @@ import msgspec
 
 from investigator.engine.interface import Engine, Mount, Task
 from investigator.errors import UsageError
+from investigator.exchange import UnreadableError, exchange, take
 from investigator.operations import Family, Operation
-from investigator.store import write_atomic
+from investigator.store import disk_error, write_atomic
 
 MAX_WORKLOAD_BYTES = 8 << 20
+MAX_ANSWER_BYTES = 64 << 10
 _STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _SUFFIXES = (".mjs", ".js", ".cjs")
 
@@ -29,9 +30,13 @@ def copy_workloads(paths: Sequence[str], folder: Path) -> tuple[str, ...]:
 
     Raises:
         UsageError: a file is missing, too large, not JavaScript by its ending, or named like another one.
+        HostUnfitError: the disk is full.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o755)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)
+    except OSError as error:
+        raise disk_error(error, folder) from error
     names: list[str] = []
     for text in paths:
         path = Path(text).expanduser()
@@ -99,9 +104,8 @@ def workload_operations(
 
 
 def _ask(engine: Engine, node: Path, fixtures: Path, folder: Path, file: str) -> _Answer:
-    with tempfile.TemporaryDirectory(prefix="investigate-io-") as name:
-        out = Path(name) / "out"
-        out.mkdir()
+    with exchange() as io_folder:
+        out = io_folder / "out"
         mounts = {
             "node": Mount(source=node, target=PurePosixPath("/node")),
             "fixtures": Mount(source=fixtures, target=PurePosixPath("/fixtures")),
@@ -123,8 +127,8 @@ def _ask(engine: Engine, node: Path, fixtures: Path, folder: Path, file: str) ->
             )
         )
         try:
-            return msgspec.json.decode((out / "answer.json").read_bytes()[:65536], type=_Answer)
-        except (OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(take(out / "answer.json", MAX_ANSWER_BYTES), type=_Answer)
+        except (UnreadableError, msgspec.MsgspecError):
             how = "did not end within 60 s" if outcome.timed_out else f"ended with status {outcome.exit_code}"
             return _Answer(error=f"loading it {how}; its top level must only define functions.")
 

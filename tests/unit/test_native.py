@@ -191,7 +191,7 @@ def test_the_key_is_in_the_environment_and_never_in_the_arguments(tmp_path: Path
         (HostEngine(outcome=Outcome(exit_code=137, out_of_memory=True)), "memory"),
         (HostEngine(HELLO, *passes()), "incomplete"),
         (HostEngine(), "incomplete"),
-        (HostEngine(leave=False), "cannot be read"),
+        (HostEngine(leave=False), "is missing"),
         (HostEngine({"type": "strange"}), "cannot be read"),
         (HostEngine(HELLO, *passes(calls=0), DONE), "no usable pass"),
         (HostEngine(HELLO, DONE), "no usable pass"),
