@@ -16,6 +16,7 @@ from investigator.stats import intervals
 from investigator.stats.process import FloatArray
 from investigator.stats.published import PublishedVerdict, published_rule, spread_pct
 from investigator.stats.verdict import Judgement, Margins, Processes, judge
+from investigator.text import short_text
 
 ANALYSIS_SCHEMA = 1
 
@@ -121,7 +122,8 @@ FLAGS: tuple[Verdict, ...] = ("slower", "faster")
 PHASES: tuple[Phase, ...] = ("warm", "cold")
 MANY_DISTURBED = 0.5
 """Share of disturbed passes from which a comparison says so."""
-NAMED_IN_HEADLINE = 3
+NAMED_IN_HEADLINE = 2
+"""Findings named for each candidate; the tables have them all."""
 
 
 def analyse(
@@ -506,7 +508,10 @@ _FAMILY_WORDS = {"sqlite": "SQLite operation", "js": "JS operation"}
 
 
 def headline(plan: Plan, comparisons: Sequence[Comparison]) -> str:
-    """One sentence for each candidate, saying no more than the verdicts of the warm pairs do."""
+    """One sentence for each candidate, of some 200 characters, saying no more than the verdicts do.
+
+    Only warm pairs with the baseline count, and only families of which something was planned.
+    """
     names = _names(plan)
     candidates = [environment.id for environment in plan.environments if environment.id != plan.baseline]
     if not candidates:
@@ -522,10 +527,13 @@ def _sentence(plan: Plan, names: Mapping[str, str], candidate: str, pairs: Seque
     name, against = names[candidate], names[plan.baseline]
     if name.startswith("Node "):
         against = against.removeprefix("Node ")
-    if not pairs:
+    planned = {operation.family for operation in plan.operations}
+    families = sorted(planned & set(_FAMILY_WORDS), key=lambda family: (family != plan.spec.command, family))
+    if not pairs or not families:
         return f"{name} could not be compared with {against}."
-    own, *others = sorted(_FAMILY_WORDS, key=lambda family: family != plan.spec.command)
-    parts = [_own_family(plan, own, f"{name} is {{}} than {against}", pairs)]
+    own, *others = families
+    named = _largest(pairs)
+    parts = [_own_family(plan, own, f"{name} is {{}} than {against}", pairs, named)]
     if not any(c.finding for c in pairs):
         told = any(c.verdict in {*FLAGS, "no_change"} for c in pairs)
         opening = (
@@ -536,27 +544,30 @@ def _sentence(plan: Plan, names: Mapping[str, str], candidate: str, pairs: Seque
         parts[0] = f"{opening}: {_tally(plan, own, pairs)}"
     elif not any(c.finding and c.family == own for c in pairs):
         parts[0] = f"{name} against {against}: {_tally(plan, own, pairs)}"
-    parts += [_other_family(plan, family, pairs) for family in others]
+    parts += [_other_family(plan, family, pairs, named) for family in others]
     return "; ".join(part for part in parts if part) + "."
 
 
-def _own_family(plan: Plan, family: str, opening: str, pairs: Sequence[Comparison]) -> str:
+def _own_family(
+    plan: Plan, family: str, opening: str, pairs: Sequence[Comparison], named: frozenset[str]
+) -> str:
     """``Node 24 is slower than 22 on 3 of 13 SQLite operations (...), faster on none; 9 unchanged``."""
     counts = {verdict: _findings(pairs, family, verdict) for verdict in FLAGS}
     first, second = sorted(FLAGS, key=lambda verdict: not counts[verdict])
     planned = _planned(plan, family)
     return (
-        f"{opening.format(first)} on {len(counts[first])} of {planned}{_named(counts[first])}, "
-        f"{second} on {len(counts[second]) or 'none'}{_named(counts[second])}; {_rest(plan, family, pairs)}"
+        f"{opening.format(first)} on {len(counts[first])} of {planned}{_named(counts[first], named)}, "
+        f"{second} on {len(counts[second]) or 'none'}{_named(counts[second], named)}; "
+        f"{_rest(plan, family, pairs)}"
     ).removesuffix("; ")
 
 
-def _other_family(plan: Plan, family: str, pairs: Sequence[Comparison]) -> str:
+def _other_family(plan: Plan, family: str, pairs: Sequence[Comparison], named: frozenset[str]) -> str:
     """``of 7 JS operations 1 slower (json_parse +12 %), 6 unchanged``."""
     if not any(c.family == family for c in pairs):
         return ""
     counts = {verdict: _findings(pairs, family, verdict) for verdict in FLAGS}
-    told = [f"{len(found)} {verdict}{_named(found)}" for verdict, found in counts.items() if found]
+    told = [f"{len(found)} {verdict}{_named(found, named)}" for verdict, found in counts.items() if found]
     return f"of {_planned(plan, family)} {', '.join([*told, *filter(None, [_rest(plan, family, pairs)])])}"
 
 
@@ -569,7 +580,7 @@ def _rest(plan: Plan, family: str, pairs: Sequence[Comparison]) -> str:
     own = [c for c in pairs if c.family == family]
     counts = (
         (sum(c.verdict == "no_change" for c in own), "unchanged"),
-        (sum(c.below_layout_floor for c in own), f"changed by less than {plan.spec.finding_pct:g} %"),
+        (sum(c.below_layout_floor for c in own), f"changed below {plan.spec.finding_pct:g} %"),
         (sum(c.verdict == "undecided" for c in own), "cannot tell"),
         (sum(c.verdict == "invalid" for c in own), "invalid"),
         (sum(o.family == family for o in plan.operations) - len(own), "not measured"),
@@ -586,13 +597,17 @@ def _findings(pairs: Sequence[Comparison], family: str, verdict: Verdict) -> lis
     return [c for c in pairs if c.finding and c.family == family and c.verdict == verdict]
 
 
-def _named(pairs: Sequence[Comparison]) -> str:
-    """`` (bind_text_ascii_10k +114 %, ...)``: the largest changes by name."""
-    if not pairs:
-        return ""
-    ordered = sorted(pairs, key=lambda c: -abs(math.log(c.ratio)))
-    shown = [f"{c.op} {c.wall.change_pct:+.0f} %" for c in ordered[:NAMED_IN_HEADLINE]]
-    return f" ({', '.join([*shown, *(['...'] if len(ordered) > NAMED_IN_HEADLINE else [])])})"
+def _largest(pairs: Sequence[Comparison]) -> frozenset[str]:
+    """Operations with the largest changes among the findings of one candidate: those that are named."""
+    found = sorted((c for c in pairs if c.finding), key=lambda c: -abs(math.log(c.ratio)))
+    return frozenset(c.op for c in found[:NAMED_IN_HEADLINE])
+
+
+def _named(pairs: Sequence[Comparison], named: frozenset[str]) -> str:
+    """`` (bind_text_ascii_10k +114 %, ...)``: those of `pairs` that are `named`, the largest first."""
+    ordered = sorted((c for c in pairs if c.op in named), key=lambda c: -abs(math.log(c.ratio)))
+    shown = [f"{short_text(c.op, 40)} {c.wall.change_pct:+.0f} %" for c in ordered]
+    return f" ({', '.join([*shown, *(['...'] if len(ordered) < len(pairs) else [])])})" if shown else ""
 
 
 def _names(plan: Plan) -> dict[str, str]:

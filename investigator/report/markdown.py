@@ -18,7 +18,7 @@ def render(view: View) -> str:
     """Write the report; ends with a newline."""
     parts = [
         f"# {_text(view.title)}",
-        f"**{_text(view.headline)}**",
+        f"**{escape_markdown(view.headline, len(view.headline))}**",
         _bullets(view.summary),
         *_warm(view),
         *_cold(view),

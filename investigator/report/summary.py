@@ -14,7 +14,7 @@ from investigator import units
 from investigator.analysis import Analysis, Comparison, PairKind, Verdict
 from investigator.build import AddonBuild, BuildFailure
 from investigator.plan import Environment, Plan
-from investigator.report.view import all_failures
+from investigator.report.view import HEADLINE_LIMIT, all_failures
 from investigator.text import clean_text
 
 SUMMARY_SCHEMA = 1
@@ -173,7 +173,7 @@ def summary(
         tool=clean_text(tool, 80),
         run_id=clean_text(plan.run_id, 200),
         command=plan.spec.command,
-        headline=clean_text(analysis.headline, 600),
+        headline=clean_text(analysis.headline, HEADLINE_LIMIT),
         baseline=clean_text(plan.baseline, 200),
         environments=tuple(_environment(e, builds.get(e.id)) for e in plan.environments),
         comparisons=tuple(_comparisons(plan, analysis, ("baseline",))),

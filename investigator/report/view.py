@@ -26,6 +26,8 @@ from investigator.text import clean_text, short_text
 
 ENVIRONMENT_NAME_LIMIT = 40
 OPERATION_NAME_LIMIT = 64
+HEADLINE_LIMIT = 4000
+"""A sentence for each candidate, of which there can be many."""
 
 
 def build_view(plan: Plan, analysis: Analysis, facts: ReportFacts) -> View:
@@ -40,7 +42,7 @@ def build_view(plan: Plan, analysis: Analysis, facts: ReportFacts) -> View:
     return View(
         title=clean_text(f"investigate {plan.spec.command}: run {plan.run_id}", 200),
         tool=clean_text(facts.tool, 80),
-        headline=clean_text(analysis.headline, 600),
+        headline=clean_text(analysis.headline, HEADLINE_LIMIT),
         summary=wording.summary_lines(plan, analysis, facts, names),
         environments=tuple(
             _environment(plan, environment, names, facts.builds) for environment in plan.environments
