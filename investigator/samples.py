@@ -27,32 +27,53 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One timed pass of one cell: a row of measurements.csv."""
 
     round: int
+    """Number of the round, from 1: the block of the statistics."""
     position: int
+    """Place of the process in its round, from 0."""
     environment: str
+    """Identifier of the environment, e.g. ``node24.11.1+bsm12.11.1``."""
     twin: bool
+    """Whether the process is the second one of the baseline in its round, its A/A twin."""
     family: str
+    """``sqlite`` or ``js``."""
     op: str
+    """Name of the operation."""
     phase: str
-    """``cold`` or ``pass``."""
+    """``cold`` for the very first calls in the process, ``pass`` for a warm pass."""
     index: int
+    """Number of the pass in its process, from 0; 0 for the cold one."""
     calls: int
+    """Calls of the operation in this pass: divide times by it."""
     start_ns: int
+    """Start of the pass by the monotonic clock of the process (``process.hrtime``)."""
     wall_ns: int
+    """Wall time of all calls together."""
     cpu_user_ns: int
+    """CPU time in user mode of all threads of the process."""
     cpu_system_ns: int
+    """CPU time in the kernel of all threads of the process."""
     gc_pause_ns: int
+    """Time that the collector held up the main thread; part of `wall_ns`."""
     gc_count: int
+    """Collections of all kinds on the main thread."""
     gc_scavenge_count: int
+    """Collections of the young generation among them."""
     gc_mark_sweep_count: int
+    """Full collections among them."""
     involuntary_switches: int
+    """Times the kernel took the processor from a thread of the process."""
     voluntary_switches: int
+    """Times a thread of the process waited for something."""
     steal_pct: float
-    """Share of CPU time stolen by the hypervisor during the invocation."""
+    """Share of CPU time stolen by the hypervisor during the invocation, in percent."""
     rss_bytes: int
+    """Resident memory of the process after the pass."""
     heap_used_bytes: int
+    """Used part of the JavaScript heap after the pass."""
     external_bytes: int
+    """Memory outside the heap that JavaScript objects hold after the pass."""
     disturbed: bool
-    """Wall over CPU, steal or involuntary switches beyond the limits of design.md section 6: kept, marked."""
+    """Wall over CPU, steal or involuntary switches beyond their limits: kept, and marked."""
 
 
 COLUMN_TYPES: dict[str, str] = {
