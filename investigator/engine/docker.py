@@ -123,7 +123,7 @@ class DockerEngine:
             "capabilities": "none",
             "no_new_privileges": "yes",
             "user": f"{self._uid}:{self._gid}",
-            "scratch": "tmpfs",
+            "scratch_default": "tmpfs",
             "storage_driver": str(self._info.get("Driver", "unknown")),
             "cgroup_version": str(self._info.get("CgroupVersion", "unknown")),
         }

@@ -90,7 +90,7 @@ def storage(plan: Plan, facts: ReportFacts) -> str:
     """Say where the databases lived; empty in ``js`` runs."""
     if plan.spec.command != "sqlite":
         return ""
-    scratch = str(facts.engine.get("scratch", "tmpfs"))
+    scratch = str(facts.engine.get("scratch_default", "tmpfs"))
     if plan.spec.storage == "disk" or not scratch.startswith("tmpfs"):
         return "Databases lived in a folder of the host's file system"
     return "Databases lived on tmpfs: the disk is hidden (--storage disk measures it)"
