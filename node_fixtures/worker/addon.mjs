@@ -6,9 +6,7 @@ const require = createRequire(import.meta.url);
 /** `Database` of the job's addon. Throws when this Node cannot load it. */
 export function loadDatabase(addon) {
   if (addon.kind === 'node:sqlite') {
-    if (!isBuiltin('node:sqlite')) {
-      throw new Error(`Node ${process.version} has no node:sqlite; 22.5 was the first`);
-    }
+    if (!isBuiltin('node:sqlite')) throw new Error(whyNoNodeSqlite());
     return require('node:sqlite').DatabaseSync;
   }
   const exported = require(addon.entry);
@@ -19,6 +17,14 @@ export function loadDatabase(addon) {
       super(file, { nativeBinding: addon.binding, ...options });
     }
   };
+}
+
+/** Releases from 22.5 on have it; those before 22.13 and 23.4 show it only on demand. */
+function whyNoNodeSqlite() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  return major > 22 || (major === 22 && minor >= 5)
+    ? `Node ${process.version} has node:sqlite only under a flag; add --node-flags=--experimental-sqlite`
+    : `Node ${process.version} has no node:sqlite; 22.5 was the first`;
 }
 
 /** What the library itself says it is; opening a database also maps the binary. */
