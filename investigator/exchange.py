@@ -1,6 +1,7 @@
 """Files that pass between the harness and a task: a folder for both, and a careful look at what was left."""
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
@@ -21,15 +22,16 @@ def exchange() -> Iterator[Path]:
     Raises:
         HostUnfitError: it cannot be made: the disk is full, or there is no temporary directory.
     """
-    try:
-        # What a task leaves may resist its removal; that must not cost a run.
-        temporary = tempfile.TemporaryDirectory(prefix="investigate-io-", ignore_cleanup_errors=True)
-        folder = Path(temporary.name)
-        folder.chmod(0o755)
-        (folder / "out").mkdir()
-    except OSError as error:
-        raise disk_error(error, Path(os.environ.get("TMPDIR", "/tmp"))) from error  # noqa: S108 - for the eye
-    with temporary:
+    with contextlib.ExitStack() as cleanup:
+        try:
+            # What a task leaves may resist its removal; that must not cost a run.
+            temporary = tempfile.TemporaryDirectory(prefix="investigate-io-", ignore_cleanup_errors=True)
+            folder = Path(cleanup.enter_context(temporary))
+            folder.chmod(0o755)
+            (folder / "out").mkdir()
+        except OSError as error:
+            place = Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - only told
+            raise disk_error(error, place) from error
         yield folder
 
 
@@ -54,18 +56,21 @@ def take(path: Path, limit_bytes: int) -> bytes:
         UnreadableError: it is no regular file, or larger than `limit_bytes`, or cannot be read.
     """
     try:
-        # Not blocking, or opening a FIFO would wait for ever; a link at its end is refused.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        with open(path, "rb", opener=_open_warily) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UnreadableError("is no regular file")
             data = file.read(limit_bytes + 1)
     except FileNotFoundError as error:
         raise UnreadableError("is missing") from error
     except OSError as error:
-        if path.is_symlink():
+        if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO}:
             raise UnreadableError("is no regular file") from error
         raise UnreadableError(f"cannot be read ({error.strerror})") from error
     if len(data) > limit_bytes:
         raise UnreadableError(f"is larger than {limit_bytes:,} bytes")
     return data
+
+
+def _open_warily(path: str, flags: int) -> int:
+    """Not waiting for the other end of a FIFO, and not following a link."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

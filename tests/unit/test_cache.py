@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Callable
@@ -122,6 +123,19 @@ def test_many_threads_fill_once() -> None:
     for thread in threads:
         thread.join(20)
     assert calls == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(errno.ENOSPC, "no space is left"), (errno.EACCES, "Permission denied")]
+)
+def test_a_tree_that_cannot_be_copied_is_one_sentence(root: Path, number: int, words: str) -> None:
+    def fill(_work: Path) -> None:
+        why = str(OSError(number, os.strerror(number), "b/x"))
+        raise shutil.Error([("a/y", "b/y", "not a regular file"), ("a/x", "b/x", why)])
+
+    with pytest.raises(HostUnfitError, match=words):
+        cache.filled("builds", "a", fill)
+    assert not (root / "builds/a").exists()
 
 
 def test_a_full_disk_is_one_sentence_with_the_path(root: Path) -> None:

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from investigator import native, resources
+from investigator.addons import AddonPackage
 from investigator.build import AddonBuild, BuildFailure
 from investigator.engine.interface import EngineName, Mount, Outcome, Task
 from investigator.native import (
@@ -99,6 +100,12 @@ def addon_build(
             "sqlite3.c": "gcc -o x.o '-DSQLITE_DQS=0' -I/node -fPIC -pthread -Wall -std=c99 -m64 -O3 -O3 -c"
         },
         elapsed_s=1.0,
+    )
+
+
+def a_node(tmp_path: Path) -> NodeBuild:
+    return NodeBuild(
+        version="24.11.1", source="npm", directory=tmp_path, node_sha256="", versions={}, config_sha256=""
     )
 
 
@@ -207,13 +214,91 @@ def test_a_host_control_that_fails_is_told_and_missing(
 
 def test_a_js_run_takes_an_integer_loop(tmp_path: Path) -> None:
     engine = HostEngine({"type": "hello", "protocol": 1, "node": "v24.11.1"}, *passes("integer_loop"), DONE)
-    node = NodeBuild(
-        version="24.11.1", source="npm", directory=tmp_path, node_sha256="", versions={}, config_sha256=""
-    )
-    reading = run_node_control(engine, node)
+    reading = run_node_control(engine, a_node(tmp_path))
     assert reading is not None
     assert reading.op == "integer_loop"
     assert engine.tasks[0].command[0] == str(tmp_path / "bin/node")
+
+
+# -- the choice ---------------------------------------------------------------------------------------------
+
+BSM = AddonPackage(name="better-sqlite3-multiple-ciphers", version="12.11.1")
+PLAIN = AddonPackage(name="better-sqlite3", version="12.11.1", encrypted=False)
+NODE_SQLITE = AddonPackage(name="node:sqlite", version="", kind="node:sqlite", encrypted=False)
+
+
+def chosen(
+    tmp_path: Path,
+    engine: HostEngine,
+    package: AddonPackage | None,
+    build: AddonBuild | None,
+    told: list[str],
+    *,
+    cipher: str = "chacha20",
+) -> tuple[Callable[[], HostReading | None], Path | None]:
+    return native.host_control(
+        engine,
+        plan_cipher=cipher,
+        package=package,
+        build=build,
+        mailbox=None if package is None else tmp_path / "mailbox",
+        node=a_node(tmp_path),
+        cpus="1",
+        notify=told.append,
+    )
+
+
+@pytest.mark.parametrize("shipped", [False, True])
+@pytest.mark.parametrize(
+    ("package", "cipher", "used"), [(BSM, "sqlcipher", "sqlcipher"), (PLAIN, "chacha20", "none")]
+)
+def test_the_native_program_runs_with_the_cipher_of_the_addon(
+    tmp_path: Path, package: AddonPackage, cipher: str, used: str, *, shipped: bool
+) -> None:
+    engine, told = HostEngine(HELLO, *passes(), DONE), list[str]()
+    read, program = chosen(
+        tmp_path, engine, package, addon_build(tmp_path, shipped=shipped), told, cipher=cipher
+    )
+    reading = read()
+    assert reading is not None
+    assert reading.op == "select_range"
+    assert program is not None
+    assert program.read_text() == "program"
+    command = engine.tasks[-1].command
+    assert command[command.index("--cipher") + 1] == used
+    assert engine.tasks[-1].cpus == "1"
+    assert told == []
+
+
+@pytest.mark.parametrize(("package", "words"), [(None, ""), (NODE_SQLITE, "node:sqlite brings no SQLite")])
+def test_the_integer_loop_stands_in_where_there_is_no_amalgamation(
+    tmp_path: Path, package: AddonPackage | None, words: str
+) -> None:
+    engine, told = HostEngine(HELLO, *passes("integer_loop"), DONE), list[str]()
+    read, program = chosen(tmp_path, engine, package, None, told)
+    reading = read()
+    assert program is None
+    assert reading is not None
+    assert reading.op == "integer_loop"
+    assert words in "".join(told)
+    assert len(told) == bool(words)
+
+
+def test_the_integer_loop_stands_in_where_the_program_does_not_compile(tmp_path: Path) -> None:
+    engine, told = (
+        HostEngine(outcome=Outcome(exit_code=1, stderr="x.c:1: error: no"), leave=False),
+        list[str](),
+    )
+    _, program = chosen(tmp_path, engine, BSM, addon_build(tmp_path), told)
+    assert program is None
+    assert "error: no; an integer loop in Node stands in" in told[0]
+
+
+def test_readings_that_fail_are_told_once(tmp_path: Path) -> None:
+    engine, told = HostEngine(), list[str]()
+    read, _ = chosen(tmp_path, engine, BSM, addon_build(tmp_path), told)
+    assert [read(), read(), read()] == [None] * 3
+    assert len(told) == 1
 
 
 def test_native_rows(tmp_path: Path) -> None:
