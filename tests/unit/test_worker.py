@@ -394,3 +394,15 @@ def digest(expression: str) -> str:
     source = f"import {{ digest }} from '{module}'; console.log(digest([{expression}]))"
     argv = [str(NODE), "--input-type=module", "-e", source]
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
+def test_node_sqlite_behind_a_flag_is_told_with_the_flag() -> None:
+    module = (ROOT / "node_fixtures/worker/addon.mjs").as_uri()
+    script = (
+        f"import({module!r}).then((m) => m.loadDatabase({{ kind: 'node:sqlite' }}))"
+        ".catch((e) => console.log(e.message))"
+    )
+    # Node 22.5 to 22.12 and 23.0 to 23.3 behave like this without any flag.
+    command = [str(NODE), "--no-experimental-sqlite", "-e", script]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    assert "only under a flag; add --node-flags=--experimental-sqlite" in said
