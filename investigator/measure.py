@@ -417,6 +417,8 @@ def _until_whole(
             bench.engine, bench.around, job, mode=mode, paces=paces, timeout_s=timeout_s, keep=keep
         )
         failures += [f for f in result.failures if f not in failures]
+        for remark in result.remarks:
+            bench.observer.warning(f"{job.environment}: {remark}")
         for failure in result.failures:
             bench.observer.warning(f"{failure.environment}: {failure.reason}")
         job = msgspec.structs.replace(

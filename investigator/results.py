@@ -104,7 +104,7 @@ def read_samples(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) 
     for record in records:
         path = folder.round_path(record.number)
         for measured in record.invocations:
-            events, damage = read_events(path / measured.events)
+            events, damage = read_events(path / measured.events, measured.invocation.operations)
             if damage is not None:
                 raise StoredFileError(
                     f"{path / measured.events} is damaged ({damage}); remove {path.name} and resume the run."

@@ -59,8 +59,9 @@ def run_rounds(bench: Bench, calibration: Calibration) -> int:
 
 
 def _announce(bench: Bench, cells: measure.Cells, wanted: tuple[str, ...] | None, rounds: int) -> None:
-    name = "measure" if wanted is None else f"measure again what is undecided ({len(wanted)} operations)"
-    bench.observer.stage_started(name, rounds * len(schedule(bench.plan, 1, cells)))
+    if wanted is not None:
+        bench.observer.note(f"undecided, measured again within the budget: {', '.join(wanted)}")
+    bench.observer.stage_started("measure", rounds * len(schedule(bench.plan, 1, cells)))
 
 
 def _affordable(

@@ -7,7 +7,7 @@ everything after `run_rounds` can be made again offline from the run folder (`re
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -115,7 +115,16 @@ def set_up(
     """Data, host control and the record of where all this runs."""
     plan = stored.plan
     data = prepare.mailbox(plan.spec.seed) if plan.spec.command == "sqlite" else None
-    control, program = _host_control(stored, data, engine, observer)
+    control, program = native.host_control(
+        engine,
+        plan_cipher=plan.spec.cipher,
+        package=plan.environments[0].addon,
+        build=next(iter(stored.builds.values()), None),
+        mailbox=data,
+        node=plan.environment(plan.baseline).node,
+        cpus=plan.spec.cpus,
+        notify=observer.warning,
+    )
     around = Surroundings(
         plan=plan,
         builds=stored.builds,
@@ -155,24 +164,6 @@ def _begun(folder: RunFolder) -> RunRecord | None:
             f"`investigate run {folder.path / 'spec.toml'}`."
         )
     return record
-
-
-def _host_control(
-    stored: StoredPlan, data: Path | None, engine: Engine, observer: Observer
-) -> tuple[Callable[[], native.HostReading | None], Path | None]:
-    """The same binary in every round: the C loop on the addon's SQLite, else an integer loop in Node."""
-    plan = stored.plan
-    source = next((b for b in stored.builds.values() if b.sqlite3_object_sha256 is not None), None)
-    if data is not None and source is not None:
-        program = native.compile_host_program(engine, source)
-        if isinstance(program, Path):
-            cipher = plan.spec.cipher
-            return lambda: native.run_host_control(
-                engine, program, data, cipher=cipher, cpus=plan.spec.cpus
-            ), program
-        observer.warning(f"the host control cannot be built ({program.reason}); an integer loop stands in.")
-    node = next(e.node for e in plan.environments if e.id == plan.baseline)
-    return lambda: native.run_node_control(engine, node, cpus=plan.spec.cpus), None
 
 
 def native_only(

@@ -9,7 +9,8 @@ PACKAGE = ROOT / "investigator"
 
 LAYERS = (
     {"errors", "text", "units", "observer", "protocol", "stats"},
-    {"cache", "archives", "console", "operations", "spec", "resources", "store", "host", "npm_client", "exchange"},
+    {"cache", "archives", "console"},
+    {"operations", "spec", "resources", "store", "host", "npm_client", "exchange"},
     {"engine", "base_image", "nodes", "addons", "patches", "build_log"},
     {"plan", "workloads"},
     {"build", "native"},
