@@ -2,13 +2,15 @@
 
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 import tomli_w
 
-from investigator.errors import UsageError
+from investigator.errors import StoredFileError, UsageError
+from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER
 
 SPEC_SCHEMA = 1
 
@@ -23,6 +25,31 @@ _PARAM_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?){0,63}")
 _NODE_FLAG = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]*(=[A-Za-z0-9_.,:/+-]*)?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
+_PATH_ITEM = re.compile(r"(\s*(?:[^=<>~^|*:]+=\s*)?path:\s*)(.*\S)\s*", re.DOTALL)
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``--quick`` and ``--thorough`` stand for; options given beside them win."""
+
+    option: str | None = None
+    rounds: int = 8
+    passes: int = 4
+    """More rounds buy more than more passes: most of the noise lies between processes (A/A on two cores: a
+    pair of processes differs by 3.3 % with 6 passes, 3.5 % with 4, 4.1 % with 3, at 1.27 : 1 : 0.86 of the
+    time)."""
+    budget_min: float = 4.5
+    single_look: bool = False
+    at_most: int = 0
+    """Rounds that undecided cells may get in all, where that is more than twice the first look."""
+
+    def max_rounds(self, rounds: int) -> int:
+        """Rounds in all, with `rounds` before the first verdict."""
+        return rounds if self.single_look else max(rounds * 2, self.at_most)
+
+
+USUAL = Preset()
+QUICK = Preset(option="--quick", rounds=6, passes=2, budget_min=2.0, single_look=True)
+THOROUGH = Preset(option="--thorough", budget_min=20.0, at_most=32)
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,17 +74,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     base_image: str | None = None
     cpus: str | None = None
     storage: Storage = "tmpfs"
-    rounds: int = 8
-    max_rounds: int = 16
+    rounds: int = USUAL.rounds
+    max_rounds: int = USUAL.max_rounds(USUAL.rounds)
     """Rounds in all after extension for undecided cells; equal to `rounds` for a single look."""
-    passes: int = 4
-    """Timed passes of every operation in one invocation. More rounds buy more than more passes: most of the
-    noise lies between processes (A/A on two cores: a pair of processes differs by 3.3 % with 6 passes, 3.5 %
-    with 4, 4.1 % with 3, at 1.27 : 1 : 0.86 of the time)."""
+    passes: int = USUAL.passes
+    """Timed passes of every operation in one invocation."""
     margin_pct: float = 2.0
     equivalence_pct: float = 3.0
     finding_pct: float = 5.0
-    budget_min: float = 4.5
+    budget_min: float = USUAL.budget_min
     """Measuring time; extension rounds start only while it lasts, the first `rounds` always run."""
     seed: int = 1
     fail_on: FailOn = "none"
@@ -88,9 +113,19 @@ def checked(spec: Spec) -> Spec:
         )
     if not spec.versions:
         raise UsageError("no Node version is given; name at least one, for instance --versions 20,22,24.")
-    if spec.command == "js" and (spec.patch or spec.prebuilt):
-        raise UsageError("--patch and --prebuilt belong to an addon; `investigate js` measures none.")
+    _check_addon_options(spec)
     return spec
+
+
+def _check_addon_options(spec: Spec) -> None:
+    if spec.command == "js" and (spec.patch is not None or spec.prebuilt):
+        raise UsageError("--patch and --prebuilt belong to an addon; `investigate js` measures none.")
+    if spec.prebuilt and spec.patch is not None:
+        raise UsageError(
+            "--patch changes sources, which --prebuilt does not compile; leave out one of the two."
+        )
+    if spec.prebuilt and spec.addon.strip() == "node:sqlite":
+        raise UsageError("--prebuilt does not go with node:sqlite, which is part of Node; leave it out.")
 
 
 def _check_numbers(spec: Spec) -> None:
@@ -119,10 +154,10 @@ def _check_words(spec: Spec) -> None:
     for name in spec.ops:
         if not _NAME.fullmatch(name):
             raise UsageError(f"--ops holds {name[:80]!r}, which is not the name of an operation.")
-    if not _NAME.fullmatch(spec.cipher):
-        raise UsageError(f"--cipher {spec.cipher[:80]!r} is not the name of a cipher scheme.")
-    if spec.cpus is not None and not _CPUS.fullmatch(spec.cpus):
-        raise UsageError(f"--cpus {spec.cpus[:80]!r} is not a list of CPUs such as 0,1 or 0-3.")
+    if spec.cipher not in {*CIPHERS, NO_CIPHER}:
+        raise UsageError(f"--cipher {spec.cipher[:80]!r} is no scheme; take {', '.join(CIPHERS)}, or none.")
+    if spec.cpus is not None:
+        cpu_numbers(spec.cpus)
     if spec.base_image is not None and not _IMAGE.fullmatch(spec.base_image):
         raise UsageError(f"--base-image {spec.base_image[:80]!r} is not the name of an image.")
 
@@ -135,15 +170,34 @@ def _check_params(spec: Spec) -> None:
             raise UsageError(f"--param {key} is longer than 4,096 characters or holds a NUL.")
 
 
+def cpu_numbers(text: str) -> tuple[int, ...]:
+    """Read ``0,2-3`` as ``--cpus`` takes it: the numbers in order, each once.
+
+    Raises:
+        UsageError: it is no such list, or a range in it goes down.
+    """
+    if not _CPUS.fullmatch(text):
+        raise UsageError(f"--cpus {text[:80]!r} is not a list of CPUs such as 0,1 or 0-3.")
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if int(last or first) < int(first):
+            raise UsageError(f"--cpus holds {part}, a range that goes down; write {last}-{first}.")
+        numbers.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers))
+
+
 def load_spec(path: Path) -> Spec:
     """Read and check a spec file; relative workload, patch and ``path:`` entries count from its folder.
 
     Raises:
         UsageError: the file cannot be read, is not TOML, or holds an unknown or wrong field.
+        StoredFileError: a newer version of this tool wrote it.
     """
     try:
         text = path.read_bytes()
         data = tomllib.loads(text.decode())
+        _refuse_newer(data.get("schema"), path)
         spec = msgspec.convert(data, Spec, strict=True)
     except OSError as error:
         raise UsageError(f"the spec {path} cannot be read: {error.strerror}.") from error
@@ -152,13 +206,35 @@ def load_spec(path: Path) -> Spec:
     except msgspec.ValidationError as error:
         raise UsageError(f"the spec {path} is wrong: {error}.") from error
     folder = path.parent
+    located = with_paths(spec, lambda name: _beside(folder, name))
     return checked(
         msgspec.structs.replace(
-            spec,
+            located,
             workloads=tuple(_beside(folder, name) for name in spec.workloads),
             patch=None if spec.patch is None else _beside(folder, spec.patch),
         )
     )
+
+
+def with_paths(spec: Spec, change: Callable[[str], str]) -> Spec:
+    """`spec` with every path of a ``path:`` entry in versions and addon put through `change`."""
+
+    def item(text: str) -> str:
+        found = _PATH_ITEM.fullmatch(text)
+        return text if found is None else found.group(1) + change(found.group(2))
+
+    return msgspec.structs.replace(
+        spec, versions=tuple(item(text) for text in spec.versions), addon=item(spec.addon)
+    )
+
+
+def _refuse_newer(schema: object, path: Path) -> None:
+    """Look at the schema before all else: a newer file may have fields that this tool does not know."""
+    if isinstance(schema, int) and schema > SPEC_SCHEMA:
+        raise StoredFileError(
+            f"the spec {path} has schema {schema}, this tool reads up to {SPEC_SCHEMA}; "
+            "use the version of investigate that wrote it, or a newer one."
+        )
 
 
 def _beside(folder: Path, name: str) -> str:

@@ -33,6 +33,7 @@ from investigator.engine.process import Supervised
 from investigator.engine.settings import SCRATCH, TMP_BYTES, task_environment
 from investigator.engine.supervise import Request
 from investigator.errors import EngineMissingError, HostUnfitError, InvestigateError
+from investigator.spec import cpu_numbers
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - shared memory is the purpose; directories in it are private
 _PROCESSES_BESIDE = 4096
@@ -130,7 +131,7 @@ class LocalEngine:
             "network": _network(self._status),
             "root": "read-only, system directories only" if caged else "the host's",
             **_privileges(self._status),
-            "scratch": self._scratch_place(),
+            "scratch_default": self._scratch_place(),
             "limits": limits,
         }
 
@@ -267,11 +268,7 @@ def _cpus(text: str | None) -> list[int]:
     """Read ``0,2-3``; where the system cannot pin a process (macOS), no restriction."""
     if text is None or not hasattr(os, "sched_setaffinity"):
         return []
-    numbers: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return sorted(numbers)
+    return list(cpu_numbers(text))
 
 
 def _has_space(root: Path, needed_bytes: int) -> bool:

@@ -100,7 +100,8 @@ def _selector(text: str, advice: str) -> str:
     if text in ALIASES or CHANNEL.fullmatch(text):
         return text
     plain = text.removeprefix("v") if re.fullmatch(r"v\d.*", text) else text
-    if EXACT.fullmatch(plain):
+    # A leading zero ("024.1.1") has the form, but is no version.
+    if EXACT.fullmatch(plain) and semantic_version.validate(plain):
         return plain
     # A range has a digit: NpmSpec also takes "", "*" and "x", by which nobody means one release.
     found = normal_range(plain) if re.search(r"\d", plain) else None

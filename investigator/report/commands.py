@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from investigator.spec import Spec
+from investigator.spec import QUICK, THOROUGH, USUAL, Preset, Spec
 from investigator.text import clean_text
 
 
@@ -28,6 +28,7 @@ def _options(
     spec: Spec, *, ops: Sequence[str] | None, seed: int | None, thorough: bool
 ) -> Iterator[tuple[str, str | None]]:
     default = Spec(versions=())
+    preset = THOROUGH if thorough else preset_of(spec)
     texts = {
         "--baseline": (spec.baseline, default.baseline),
         "--addon": (spec.addon, default.addon),
@@ -42,8 +43,8 @@ def _options(
         "--seed": (str(spec.seed if seed is None else seed), str(default.seed)),
     }
     if not thorough:
-        texts["--rounds"] = (str(spec.rounds), str(default.rounds))
-        texts["--budget"] = (f"{spec.budget_min:g}", f"{default.budget_min:g}")
+        texts["--rounds"] = (str(spec.rounds), str(preset.rounds))
+        texts["--budget"] = (f"{spec.budget_min:g}", f"{preset.budget_min:g}")
     yield from (
         (option, value) for option, (value, usual) in texts.items() if value is not None and value != usual
     )
@@ -54,5 +55,15 @@ def _options(
         yield f"--node-flags={' '.join(spec.node_flags)}", None
     if spec.prebuilt:
         yield "--prebuilt", None
-    if thorough:
-        yield "--thorough", None
+    if preset.option is not None:
+        yield preset.option, None
+
+
+def preset_of(spec: Spec) -> Preset:
+    """The preset that gives the passes and the extension of `spec`, best one with its budget as well."""
+    fitting = [
+        preset
+        for preset in (USUAL, QUICK, THOROUGH)
+        if (preset.passes, preset.max_rounds(spec.rounds)) == (spec.passes, spec.max_rounds)
+    ]
+    return next((preset for preset in fitting if preset.budget_min == spec.budget_min), (*fitting, USUAL)[0])

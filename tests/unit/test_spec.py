@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from investigator.errors import UsageError
+from investigator.errors import StoredFileError, UsageError
 from investigator.options import make_spec
-from investigator.spec import Spec, checked, dump_spec, load_spec
+from investigator.report.commands import command_line
+from investigator.spec import Spec, checked, cpu_numbers, dump_spec, load_spec
 
 BASE: dict[str, object] = {
     "versions": "20,22,24",
@@ -49,7 +50,7 @@ def test_relative_workloads_count_from_the_spec_file(tmp_path: Path) -> None:
     ("changes", "looks"),
     [
         ({}, (8, 16)),
-        ({"quick": True}, (7,)),
+        ({"quick": True}, (6,)),
         ({"thorough": True}, (8, 16, 32)),
         ({"rounds": 4}, (4, 8)),
     ],
@@ -69,6 +70,10 @@ def test_looks(changes: dict[str, object], looks: tuple[int, ...]) -> None:
         ({"budget": 0.0}, "--budget"),
         ({"seed": -1}, "--seed"),
         ({"cpus": "0;rm"}, "--cpus"),
+        ({"cpus": "0,3-1"}, "write 1-3"),
+        ({"cipher": "chacha21"}, "take chacha20"),
+        ({"prebuilt": True, "patch": "x.diff"}, "--prebuilt does not compile"),
+        ({"prebuilt": True, "addon": "node:sqlite"}, "part of Node"),
         ({"node_flags": "'"}, "open quote"),
         ({"node_flags": "script.js"}, "not a V8 or Node flag"),
         ({"node_flags": "--x=$(id)"}, "not a V8 or Node flag"),
@@ -92,7 +97,6 @@ def test_wrong_options_are_named(changes: dict[str, object], word: str) -> None:
         (b"\xff\xfe", "not valid TOML"),
         (b"versions = ['20']\nsurprise = 1", "surprise"),
         (b"versions = '20'", "array"),
-        (b"versions = ['20']\nschema = 99", "schema 99"),
         (b"rounds = 8", "versions"),
     ],
 )
@@ -101,6 +105,59 @@ def test_wrong_files_are_named(tmp_path: Path, text: bytes, word: str) -> None:
     path.write_bytes(text)
     with pytest.raises(UsageError, match=word):
         load_spec(path)
+
+
+@pytest.mark.parametrize("more", [b"", b"from_the_future = 1\nversions = 3"])
+def test_a_newer_file_is_told_as_such(tmp_path: Path, more: bytes) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_bytes(b"schema = 99\n" + more)
+    with pytest.raises(StoredFileError, match=r"schema 99.*newer"):
+        load_spec(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("path:./out", "path:{folder}/out"),
+        ("fix=path:../out.tgz", "fix=path:{folder}/../out.tgz"),
+        ("path:/opt/node", "path:/opt/node"),
+        ("image:node:24", "image:node:24"),
+        ("24.11.1", "24.11.1"),
+    ],
+)
+def test_path_entries_count_from_the_spec_file(tmp_path: Path, text: str, expected: str) -> None:
+    spec = spec_of(versions=text, addon="path:mine")
+    (tmp_path / "spec.toml").write_bytes(dump_spec(spec))
+    loaded = load_spec(tmp_path / "spec.toml")
+    assert loaded.versions == (expected.format(folder=tmp_path),)
+    assert loaded.addon == f"path:{tmp_path}/mine"
+
+
+def test_cpu_numbers() -> None:
+    assert cpu_numbers("3,0-1,1") == (0, 1, 3)
+
+
+def test_a_wide_margin_takes_the_other_limits_along() -> None:
+    spec = spec_of(margin=8.0)
+    assert (spec.margin_pct, spec.equivalence_pct, spec.finding_pct) == (8.0, 8.0, 8.0)
+    assert (spec_of().equivalence_pct, spec_of().finding_pct) == (3.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({}, ""),
+        ({"quick": True}, " --quick"),
+        ({"quick": True, "rounds": 4}, " --rounds 4 --quick"),
+        ({"quick": True, "budget": 9.0}, " --budget 9 --quick"),
+        ({"thorough": True}, " --thorough"),
+        ({"rounds": 4, "budget": 3.0}, " --rounds 4 --budget 3"),
+        ({"rounds": 16}, " --rounds 16"),
+        ({"margin": 8.0}, " --margin 8"),
+    ],
+)
+def test_the_command_line_gives_the_spec_again(options: dict[str, object], line: str) -> None:
+    assert command_line(spec_of(**options)) == f"investigate sqlite --versions 20,22,24{line}"
 
 
 def test_missing_file(tmp_path: Path) -> None:
