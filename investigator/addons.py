@@ -179,8 +179,9 @@ def usable_packages(
 ) -> Iterator[AddonPackage]:
     """Yield packages to try, best first, each fetched when asked for; the caller takes the first that loads.
 
-    What is known to fail without trying (see `refusal`) is passed over with a note, unless the request is for
-    exactly one package: then that one is yielded, and `refusal` gives the reason per Node build.
+    What is known to fail without trying (see `refusal`) is passed over with a note, unless nothing else is
+    left (the request is for exactly one package, or all releases are passed over): then the one that fails on
+    the fewest is yielded, and `refusal` gives the reason per Node build.
 
     Raises:
         UsageError, HostUnfitError, EngineMissingError: see `select_release` and `fetch_addon`.
@@ -196,13 +197,19 @@ def usable_packages(
         # Not through the list: what is in the cache needs no registry.
         yield patched(fetch_addon(request.name, request.selector, watcher), request.patch)
         return
+    least: tuple[int, AddonPackage] | None = None
+    found = False
     for release in select_release(request, [node.version for node in nodes]):
         package = fetch_addon(request.name, release.version, watcher)
         reasons = [reason for node in nodes if (reason := refusal(package, node)) is not None]
         if reasons:
             watcher.note(f"{package.name} {package.version} is passed over: {reasons[0]}")
+            least = (len(reasons), package) if least is None or len(reasons) < least[0] else least
         else:
+            found = True
             yield patched(package, request.patch)
+    if least is not None and not found:
+        yield patched(least[1], request.patch)
 
 
 def refusal(package: AddonPackage, node: NodeBuild) -> str | None:

@@ -16,7 +16,7 @@ import typer
 from investigator import __version__, gate, listings, options, results, workflow
 from investigator.console import Console
 from investigator.errors import EXIT_INTERRUPTED, EXIT_OK, InvestigateError, UsageError
-from investigator.options import make_spec, native_profiles
+from investigator.options import make_spec, native_profiles, native_spec
 from investigator.outline import outline
 from investigator.profile_self import self_profile as profile_itself
 from investigator.spec import Spec, load_spec
@@ -54,7 +54,7 @@ def _root(
 
 @app.command(rich_help_panel="Measure")
 def sqlite(
-    versions: options.Versions = "20,22,24",
+    versions: options.Versions = options.DEFAULT_VERSIONS["sqlite"],
     baseline: options.Baseline = None,
     addon: options.Addon = "better-sqlite3-multiple-ciphers",
     prebuilt: options.Prebuilt = False,
@@ -113,7 +113,7 @@ def sqlite(
 
 @app.command(rich_help_panel="Measure")
 def js(
-    versions: options.Versions = "22,24,26",
+    versions: options.Versions = options.DEFAULT_VERSIONS["js"],
     baseline: options.Baseline = None,
     node_flags: options.NodeFlags = "",
     ops: options.Ops = "essential",
@@ -181,58 +181,95 @@ def resume(run: RunArgument, json: options.Json = False) -> None:
 
 @app.command(rich_help_panel="Measure")
 def plan(
+    context: typer.Context,
     what: Annotated[
         str, typer.Argument(metavar="[sqlite|js|SPEC.toml]", help="What would be run.")
     ] = "sqlite",
-    versions: options.Versions = "20,22,24",
+    versions: options.PlanVersions = None,
     baseline: options.Baseline = None,
     addon: options.Addon = "better-sqlite3-multiple-ciphers",
     prebuilt: options.Prebuilt = False,
+    patch: options.Patch = None,
     node_flags: options.NodeFlags = "",
     ops: options.Ops = "essential",
     workload: options.Workload = None,
+    param: options.Param = None,
+    cipher: options.Cipher = "chacha20",
     rounds: options.Rounds = None,
     budget: options.Budget = None,
     quick: options.Quick = False,
     thorough: options.Thorough = False,
+    margin: options.Margin = 2.0,
     seed: options.Seed = 1,
+    engine: options.EngineOption = "auto",
+    base_image: options.BaseImage = None,
+    cpus: options.Cpus = None,
+    storage: options.Storage = "tmpfs",
     json: options.Json = False,
 ) -> None:
-    """Print what would run, in which order, and about how long it takes. Nothing is downloaded or built."""
+    """Print what would run, in which order, and about how long it takes.
+
+    Nothing is built or measured, and no release is downloaded; image: and path: builds are copied into the
+    cache, since their version is inside. Options are those of `investigate sqlite` and `investigate js`; a
+    SPEC.toml takes none.
+    """
     with _program(quiet=json) as console:
-        if what in {"sqlite", "js"}:
-            command: Literal["sqlite", "js"] = "js" if what == "js" else "sqlite"
-            spec = make_spec(
-                command,
-                versions=versions,
-                baseline=baseline,
-                addon=addon,
-                prebuilt=prebuilt,
-                node_flags=node_flags,
-                ops=ops,
-                workload=workload,
-                param=None,
-                rounds=rounds,
-                budget=budget,
-                quick=quick,
-                thorough=thorough,
-                margin=2.0,
-                seed=seed,
-                engine="auto",
-                base_image=None,
-                cpus=None,
-                fail_on="none",
-            )
-        else:
-            spec = load_spec(Path(what))
+        if what not in {"sqlite", "js"}:
+            _refuse_options(context, _given(context) - {"what", "json"}, f"a spec file ({what[:80]})")
+            _print_plan(console, load_spec(Path(what)), json=json)
+            return
+        command: Literal["sqlite", "js"] = "js" if what == "js" else "sqlite"
+        if command == "js":
+            _refuse_options(context, _given(context) & set(options.ONLY_SQLITE), "js")
+        spec = make_spec(
+            command,
+            versions=versions or options.DEFAULT_VERSIONS[command],
+            baseline=baseline,
+            addon=addon,
+            prebuilt=prebuilt,
+            patch=patch,
+            node_flags=node_flags,
+            ops=ops,
+            workload=workload,
+            param=param,
+            cipher=cipher,
+            rounds=rounds,
+            budget=budget,
+            quick=quick,
+            thorough=thorough,
+            margin=margin,
+            seed=seed,
+            engine=engine,
+            base_image=base_image,
+            cpus=cpus,
+            storage=storage,
+            fail_on="none",
+        )
         _print_plan(console, spec, json=json)
+
+
+def _given(context: typer.Context) -> set[str]:
+    """Parameters that stand on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+
+
+def _refuse_options(context: typer.Context, names: set[str], beside: str) -> None:
+    given = [p.opts[0] for p in context.command.params if p.name in names]
+    if given:
+        raise UsageError(f"{', '.join(given)} cannot be given beside {beside}; leave it out.")
 
 
 @app.command(rich_help_panel="Read")
 def show(run: RunArgument, json: options.Json = False) -> None:
     """Print the tables of a run again, computed anew from its raw records; needs no engine."""
     with _program(quiet=json) as console:
-        _finish(console, results.regenerate(open_run(run)), json=json)
+        folder = open_run(run)
+        stored = results.stored_text(folder, json=json)
+        if stored is not None:
+            console.result(stored)
+            return
+        _finish(console, results.regenerate(folder, write=False), json=json)
 
 
 @app.command(rich_help_panel="Look around")
@@ -253,7 +290,7 @@ def native(
     addon: options.Addon = "better-sqlite3-multiple-ciphers",
     cipher: options.Cipher = "chacha20",
     profile: Annotated[
-        str, typer.Option(help="PRAGMA profile: production, or one of its variations; all for every one.")
+        str, typer.Option(help=f"PRAGMA profile: {', '.join(options.PROFILES)}; or all.")
     ] = "production",
     seed: options.Seed = 1,
     engine: options.EngineOption = "auto",
@@ -263,15 +300,10 @@ def native(
 ) -> None:
     """Measure the encrypted database without Node: a C program on the addon's own SQLite."""
     with _program(quiet=json) as console:
-        result = workflow.native_only(
-            addon=addon,
-            profiles=native_profiles(profile, cipher),
-            seed=seed,
-            engine_choice=engine,
-            base_image=base_image,
-            cpus=cpus,
-            observer=console,
+        spec = native_spec(
+            addon=addon, cipher=cipher, seed=seed, engine=engine, base_image=base_image, cpus=cpus
         )
+        result = workflow.native_only(spec, native_profiles(profile, spec.cipher), console)
         console.result(listings.native(result, json=json))
 
 
@@ -333,7 +365,7 @@ def _program(*, quiet: bool = False) -> Iterator[Console]:
             console.error(str(error))
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
-            console.error("interrupted; finished rounds are kept, go on with `investigate resume last`.")
+            console.error("interrupted.")
             raise typer.Exit(EXIT_INTERRUPTED) from error
 
 

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from investigator.errors import UsageError
-from investigator.spec import Command, Spec, checked
+from investigator.spec import QUICK, THOROUGH, USUAL, Command, Spec, checked
 from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER, PRODUCTION, VARIATIONS, Profile
 
 _WHAT = "What is measured"
@@ -26,6 +26,12 @@ Versions = Annotated[
         show_default=True,
     ),
 ]
+PlanVersions = Annotated[
+    str | None,
+    typer.Option(
+        "--versions", help="As in the command; default 20,22,24, with js 22,24,26.", rich_help_panel=_WHAT
+    ),
+]
 Baseline = Annotated[
     str | None,
     typer.Option(
@@ -35,8 +41,9 @@ Baseline = Annotated[
 Addon = Annotated[
     str,
     typer.Option(
-        help="Addon under test: better-sqlite3-multiple-ciphers[@VERSION], better-sqlite3, node:sqlite, or "
-        "path:DIR|TARBALL. Without a version: the newest release that every chosen Node loads.",
+        help="Addon under test: better-sqlite3-multiple-ciphers[@VERSION|@RANGE] (@12.11.1, '@^12'), "
+        "better-sqlite3, node:sqlite, or path:DIR|TARBALL. Without a version: the newest release that "
+        "every chosen Node loads.",
         rich_help_panel=_WHAT,
     ),
 ]
@@ -69,25 +76,48 @@ Param = Annotated[
     list[str] | None,
     typer.Option(help="k=v for ctx.params; also PRAGMA names (journal_mode=DELETE).", rich_help_panel=_WHAT),
 ]
-Cipher = Annotated[str, typer.Option(help="Cipher scheme of the database, or none.", rich_help_panel=_WHAT)]
+Cipher = Annotated[
+    str,
+    typer.Option(
+        help=f"Cipher scheme of the database: {', '.join(CIPHERS)}; or none.", rich_help_panel=_WHAT
+    ),
+]
 Rounds = Annotated[
-    int | None, typer.Option(help="Rounds before the first verdict; default 8.", rich_help_panel=_HOW)
+    int | None,
+    typer.Option(
+        help=f"Rounds before the first verdict; default {USUAL.rounds}, {QUICK.rounds} with --quick.",
+        rich_help_panel=_HOW,
+    ),
 ]
 Budget = Annotated[
     float | None,
     typer.Option(
-        help="Minutes of measuring; extension rounds for undecided cells stop there.", rich_help_panel=_HOW
+        help=f"Minutes of measuring; default {USUAL.budget_min:g}, {QUICK.budget_min:g} with --quick, "
+        f"{THOROUGH.budget_min:g} with --thorough. The first rounds always run; more of them, for undecided "
+        "cells, start only within it.",
+        rich_help_panel=_HOW,
     ),
 ]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Half the time: fewer passes, one look.", rich_help_panel=_HOW)
+    bool,
+    typer.Option(
+        "--quick",
+        help=f"Half the time: {QUICK.rounds} rounds, {QUICK.passes} passes, one look.",
+        rich_help_panel=_HOW,
+    ),
 ]
 Thorough = Annotated[
-    bool, typer.Option("--thorough", help="Up to 32 rounds for undecided cells.", rich_help_panel=_HOW)
+    bool,
+    typer.Option(
+        "--thorough", help=f"Up to {THOROUGH.at_most} rounds for undecided cells.", rich_help_panel=_HOW
+    ),
 ]
 Margin = Annotated[
     float,
-    typer.Option(help="Percent a change must exceed to count as slower or faster.", rich_help_panel=_HOW),
+    typer.Option(
+        help="Percent a change must exceed to count as slower or faster; above 5 also to be a finding.",
+        rich_help_panel=_HOW,
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the data and of the order.", rich_help_panel=_HOW)]
 EngineOption = Annotated[
@@ -134,8 +164,11 @@ SelfProfile = Annotated[
     ),
 ]
 
-QUICK_ROUNDS, QUICK_PASSES, QUICK_BUDGET_MIN = 6, 2, 2.0
-THOROUGH_MAX_ROUNDS, THOROUGH_BUDGET_MIN = 32, 20.0
+DEFAULT_VERSIONS: dict[Command, str] = {"sqlite": "20,22,24", "js": "22,24,26"}
+PROFILES = {profile.name: profile for profile in (PRODUCTION, *VARIATIONS)}
+"""What ``--profile`` takes, beside ``all``."""
+ONLY_SQLITE = ("addon", "prebuilt", "patch", "cipher", "storage")
+"""Parameters of `make_spec` that `investigate js` does not have."""
 
 
 def make_spec(
@@ -170,9 +203,8 @@ def make_spec(
     """
     if quick and thorough:
         raise UsageError("--quick and --thorough contradict each other; give one of them.")
-    first = rounds if rounds is not None else (QUICK_ROUNDS if quick else 8)
-    most = first if quick else max(first * 2, THOROUGH_MAX_ROUNDS if thorough else 0)
-    minutes = QUICK_BUDGET_MIN if quick else (THOROUGH_BUDGET_MIN if thorough else 4.5)
+    preset = QUICK if quick else THOROUGH if thorough else USUAL
+    first = rounds if rounds is not None else preset.rounds
     return checked(
         Spec(
             command=command,
@@ -185,16 +217,19 @@ def make_spec(
             ops=tuple(item.strip() for item in ops.split(",") if item.strip()),
             workloads=tuple(workload or ()),
             params=_params(param or ()),
-            cipher=checked_cipher(cipher),
+            cipher=cipher,
             engine=engine,
             base_image=base_image,
             cpus=cpus,
             storage=storage,
             rounds=first,
-            max_rounds=most,
-            passes=QUICK_PASSES if quick else 4,
+            max_rounds=preset.max_rounds(first),
+            passes=preset.passes,
             margin_pct=margin,
-            budget_min=budget if budget is not None else minutes,
+            # A change that does not even count as slower is no finding, and rather no change than unknown.
+            equivalence_pct=max(Spec(versions=()).equivalence_pct, margin),
+            finding_pct=max(Spec(versions=()).finding_pct, margin),
+            budget_min=budget if budget is not None else preset.budget_min,
             seed=seed,
             fail_on=fail_on,
         )
@@ -218,30 +253,43 @@ def _params(items: Sequence[str]) -> dict[str, str]:
     return params
 
 
-def native_profiles(name: str, cipher: str) -> tuple[Profile, ...]:
-    """The PRAGMA profiles that ``--profile`` names, with the wanted cipher.
+def native_spec(
+    *,
+    addon: str,
+    cipher: str,
+    seed: int,
+    engine: Literal["auto", "docker", "local"],
+    base_image: str | None,
+    cpus: str | None,
+) -> Spec:
+    """Build the checked spec of `investigate native`; Node only lends its headers to the build.
 
     Raises:
-        UsageError: there is no such profile, or the cipher scheme is unknown.
+        UsageError: naming the option and what it takes.
     """
-    known = {profile.name: profile for profile in (PRODUCTION, *VARIATIONS)}
-    if name != "all" and name not in known:
-        raise UsageError(f"there is no profile {name[:80]!r}; take all, {', '.join(known)}.")
-    chosen = known.values() if name == "all" else (known[name],)
-    return tuple(
-        profile
-        if profile.cipher == NO_CIPHER
-        else msgspec.structs.replace(profile, cipher=checked_cipher(cipher))
-        for profile in chosen
+    return checked(
+        Spec(
+            versions=("lts",),
+            addon=addon,
+            cipher=cipher,
+            seed=seed,
+            engine=engine,
+            base_image=base_image,
+            cpus=cpus,
+        )
     )
 
 
-def checked_cipher(name: str) -> str:
-    """`name` if it is a scheme of the addon, or ``none``.
+def native_profiles(name: str, cipher: str) -> tuple[Profile, ...]:
+    """The PRAGMA profiles that ``--profile`` names, with the wanted (checked) cipher.
 
     Raises:
-        UsageError: naming the schemes.
+        UsageError: there is no such profile.
     """
-    if name not in {*CIPHERS, NO_CIPHER}:
-        raise UsageError(f"--cipher {name[:80]!r} is no scheme; take {', '.join(CIPHERS)}, or none.")
-    return name
+    if name != "all" and name not in PROFILES:
+        raise UsageError(f"there is no profile {name[:80]!r}; take all, {', '.join(PROFILES)}.")
+    chosen = PROFILES.values() if name == "all" else (PROFILES[name],)
+    return tuple(
+        profile if profile.cipher == NO_CIPHER else msgspec.structs.replace(profile, cipher=cipher)
+        for profile in chosen
+    )

@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 
 from investigator import addons, measure, operations
-from investigator.nodes.interface import NodeBuild, ResolvedNode
+from investigator.nodes.interface import ResolvedNode
 from investigator.observer import Observer
 from investigator.operations import Operation
-from investigator.plan import Environment, Plan, find_baseline, schedule
-from investigator.prepare import built_in, families, resolve
+from investigator.plan import Plan, schedule
+from investigator.prepare import baseline_node, built_in, families, likely_engine, resolve, sketch
 from investigator.spec import Spec
 
 INVOCATION_S = 0.9
@@ -41,8 +41,12 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def outline(spec: Spec, observer: Observer) -> Outline:
-    """Resolve a spec and say what it would do. Asks the registry for versions; fetches and builds nothing."""
-    resolved = resolve(spec, observer)
+    """Resolve a spec and say what it would do.
+
+    Asks the registry for versions; builds nothing, and fetches nothing but ``image:`` and ``path:`` builds,
+    whose version is inside.
+    """
+    resolved = resolve(spec, observer, likely_engine(spec))
     names = tuple(_short(node) for node in resolved.nodes)
     addon = None
     if spec.command == "sqlite":
@@ -56,8 +60,11 @@ def outline(spec: Spec, observer: Observer) -> Outline:
         Operation(name=Path(w).stem, family=spec.command, module=w, group=f"workload:{Path(w).stem}")
         for w in spec.workloads
     )
-    environments = tuple(_sketch(node, name) for node, name in zip(resolved.nodes, names, strict=True))
-    baseline = find_baseline(environments, spec.baseline)
+    environments = tuple(
+        msgspec.structs.replace(sketch(node), id=name)
+        for node, name in zip(resolved.nodes, names, strict=True)
+    )
+    baseline = _short(baseline_node(resolved.nodes, spec.baseline))
     plan = Plan(
         spec=spec,
         run_id="outline",
@@ -90,20 +97,3 @@ def outline(spec: Spec, observer: Observer) -> Outline:
 
 def _short(node: ResolvedNode) -> str:
     return f"{node.request.label}={node.version}" if node.request.label else node.version
-
-
-def _sketch(node: ResolvedNode, name: str) -> Environment:
-    return Environment(
-        id=name,
-        label=node.request.label,
-        node=NodeBuild(
-            version=node.version,
-            source=node.request.source,
-            directory=Path(),
-            node_sha256="",
-            versions={},
-            config_sha256="",
-            label=node.request.label,
-        ),
-        addon=None,
-    )

@@ -1,7 +1,11 @@
 """Spec to plan: exact releases, builds that load, the operations, and the data they work on."""
 
+import itertools
+import os
 import secrets
 import shutil
+import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,17 +13,19 @@ from pathlib import Path
 
 import msgspec
 
-from investigator import addons, build, cache, operations, resources, workloads
+from investigator import addons, build, cache, host, operations, patches, resources, workloads
 from investigator.build import AddonBuild, BuildFailure
-from investigator.engine.interface import Engine
-from investigator.errors import NothingBuiltError, StoredFileError, UsageError
+from investigator.engine.choose import daemon_answers
+from investigator.engine.interface import Engine, EngineName, Task
+from investigator.errors import EngineMissingError, NothingBuiltError, StoredFileError, UsageError
 from investigator.nodes import describe, parse, sources
 from investigator.nodes.interface import NodeBuild, ResolvedNode
 from investigator.observer import Observer
 from investigator.operations import Operation
 from investigator.plan import Environment, Failure, Plan, environment_id, find_baseline
-from investigator.spec import Flavor, Spec
+from investigator.spec import Flavor, Spec, cpu_numbers, with_paths
 from investigator.store import RunFolder
+from investigator.text import clean_text
 from sqlcipher_bench.mailbox import write_mailbox
 
 PLAN_SCHEMA = 1
@@ -43,35 +49,155 @@ class StoredPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Environments that could not be built or do not load."""
 
 
+class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one addon release."""
+
+    environments: tuple[Environment, ...]
+    builds: dict[str, AddonBuild]
+    broken: dict[str, BuildFailure]
+
+
 def new_run_id(spec: Spec) -> str:
     """``20261130-181500-sqlite-3f9a``: sortable, readable, unique."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{spec.command}-{secrets.token_hex(2)}"
 
 
+# -- what the user named ------------------------------------------------------------------------------------
+
+
+def check_inputs(spec: Spec) -> None:
+    """Refuse files and CPUs that the run cannot have, before there is a run.
+
+    Raises:
+        UsageError: a workload, patch or addon that is missing or not what it should be, or a CPU that this
+            process may not use.
+    """
+    with tempfile.TemporaryDirectory(prefix="investigate-io-") as folder:
+        workloads.copy_workloads(spec.workloads, Path(folder) / "workloads")
+    if spec.patch is not None:
+        shown = f"--patch {clean_text(spec.patch, 200)}"
+        patches.check_patch(_patch_text(spec.patch).decode("utf-8", errors="replace"), shown)
+    request = addons.parse_addon(spec.addon, spec.patch)
+    if spec.command == "sqlite" and request.name == "path:":
+        path = Path(request.selector or "").expanduser()
+        if not path.exists():
+            raise UsageError(
+                f"--addon {clean_text(spec.addon, 200)} does not exist; give a directory or a tarball."
+            )
+    _check_cpus(spec.cpus)
+
+
+def _check_cpus(text: str | None) -> None:
+    usable = host.usable_cpus()
+    missing = [number for number in cpu_numbers(text) if number not in usable] if text is not None else []
+    if missing:
+        raise UsageError(
+            f"--cpus {text} names CPU {missing[0]}, which this process cannot use; "
+            f"it can use {','.join(map(str, usable))[:200]}."
+        )
+
+
+def _patch_text(name: str) -> bytes:
+    path = Path(name).expanduser()
+    try:
+        if path.is_file() and path.stat().st_size > patches.MAX_BYTES:
+            raise UsageError(f"--patch {clean_text(name, 200)} is larger than {patches.MAX_BYTES >> 20} MiB.")
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--patch {clean_text(name, 200)} cannot be read: {error.strerror}.") from error
+
+
 def keep_inputs(spec: Spec, folder: RunFolder) -> Spec:
-    """Copy workloads and patch into the run folder; the stored spec names the copies."""
+    """Copy workloads and patch into the run folder; the stored spec names the copies.
+
+    Relative ``path:`` entries count from the run folder in the stored spec, as `spec.load_spec` reads them.
+    """
     names = workloads.copy_workloads(spec.workloads, folder.path / "workloads") if spec.workloads else ()
     patch = None
     if spec.patch is not None:
-        try:
-            patch = folder.write("addon.patch", Path(spec.patch).expanduser().read_bytes()).name
-        except OSError as error:
-            raise UsageError(f"--patch {spec.patch[:200]} cannot be read: {error.strerror}.") from error
-    return msgspec.structs.replace(spec, workloads=tuple(f"workloads/{n}" for n in names), patch=patch)
+        patch = folder.write("addon.patch", _patch_text(spec.patch)).name
+    stored = msgspec.structs.replace(spec, workloads=tuple(f"workloads/{n}" for n in names), patch=patch)
+    return with_paths(stored, lambda name: _rebased(name, folder.path))
 
 
-def resolve(spec: Spec, observer: Observer) -> Resolved:
-    """Bind ``--versions`` to exact releases; nothing is downloaded or built yet.
+def _rebased(name: str, start: Path) -> str:
+    path = Path(name).expanduser()
+    return name if path.is_absolute() else os.path.relpath(path.resolve(), start.resolve())
+
+
+def _from_here(spec: Spec, folder: RunFolder) -> Spec:
+    """The stored spec with its ``path:`` entries as they count from the working directory."""
+
+    def place(name: str) -> str:
+        path = Path(name).expanduser()
+        # `load_spec` has put the folder in front already; the text of the file itself has none.
+        inside = path.is_relative_to(folder.path)
+        if path.is_absolute() and not inside:
+            return name
+        return os.path.relpath((path if inside else folder.path / path).resolve())
+
+    return with_paths(spec, place)
+
+
+def likely_engine(spec: Spec) -> EngineName:
+    """The engine a run will take, without making one: only macOS has other Node builds outside containers."""
+    if spec.engine != "auto":
+        return spec.engine
+    return "docker" if sys.platform.startswith("linux") or daemon_answers() else "local"
+
+
+def resolve(spec: Spec, observer: Observer, engine: EngineName) -> Resolved:
+    """Bind ``--versions`` to exact releases; nothing is built yet, and there is no run folder.
+
+    Args:
+        spec: what is wanted; its files count from the working directory.
+        observer: told of each look-up.
+        engine: the engine that will be taken, since containers are Linux everywhere.
 
     Raises:
-        UsageError: a version or operation that does not exist, naming the nearest.
+        UsageError: a version, operation, baseline, file or CPU that does not exist, or nothing to measure.
+        HostUnfitError: a source of Node builds does not answer.
+        EngineMissingError: no npm client, or no Docker for an ``image:``.
     """
     observer.stage_started("resolve")
-    operations.choose(built_in(spec), families=families(spec))
-    addons.parse_addon(spec.addon, spec.patch)
+    if not (*operations.choose(built_in(spec), families=families(spec)), *spec.workloads):
+        raise UsageError("nothing would be measured; name operations with --ops or a file with --workload.")
+    check_inputs(spec)
     requests = parse.parse_versions(spec.versions)
-    platform = sources.platform_for("local" if spec.engine == "local" else "docker")
-    return Resolved(nodes=sources.resolve_all(requests, platform, observer))
+    nodes = sources.resolve_all(requests, sources.platform_for(engine), observer)
+    baseline_node(nodes, spec.baseline)
+    return Resolved(nodes=nodes)
+
+
+def baseline_node(nodes: Sequence[ResolvedNode], wanted: str | None) -> ResolvedNode:
+    """The release that is the baseline, known before anything is fetched.
+
+    Raises:
+        UsageError: no version, or more than one, answers to `wanted`.
+    """
+    sketches = [sketch(node) for node in nodes]
+    # The identifier of an environment ends with its addon, of which nothing is known yet.
+    found = find_baseline(sketches, None if wanted is None else wanted.partition("+")[0])
+    return next(node for node, known in zip(nodes, sketches, strict=True) if known.id == found)
+
+
+def sketch(node: ResolvedNode) -> Environment:
+    """An environment as far as it is known before anything is fetched."""
+    build_ = NodeBuild(
+        version=node.version,
+        source=node.request.source,
+        directory=Path(),
+        node_sha256="",
+        versions={},
+        config_sha256="",
+        label=node.request.label,
+    )
+    return Environment(
+        id=environment_id(build_, None, "source"), label=node.request.label, node=build_, addon=None
+    )
+
+
+# -- builds -------------------------------------------------------------------------------------------------
 
 
 def fetch(resolved: Resolved, engine: Engine, observer: Observer) -> tuple[NodeBuild, ...]:
@@ -91,15 +217,22 @@ def prepare(
     """Fetch, build and plan; a run that already has a plan keeps it and only checks its builds."""
     if (folder.path / "plan.json").exists():
         return _rebuilt(folder, engine, observer)
+    spec = _from_here(spec, folder)
     nodes = fetch(resolved, engine, observer)
-    environments, builds, broken = make_environments(spec, nodes, engine, observer)
-    baseline = _baseline(spec, environments, broken, observer)
+    measured = _operations(spec, nodes, folder, engine)
+    patch = None if spec.patch is None else str(folder.path / Path(spec.patch).name)
+    environments, builds, broken = make_environments(
+        msgspec.structs.replace(spec, patch=patch), nodes, engine, observer
+    )
+    logs = _keep_logs(folder, broken)
+    if len(broken) == len(environments):
+        raise NothingBuiltError(_failed("nothing could be built", next(iter(broken)), broken, logs))
     plan = Plan(
         spec=spec,
         run_id=folder.name,
         environments=environments,
-        baseline=baseline,
-        operations=_operations(spec, nodes[0], folder, engine),
+        baseline=_baseline(spec, environments, broken, logs, observer),
+        operations=measured,
     )
     failures = tuple(
         Failure(environment=identifier, op=None, stage="build", reason=failure.reason)
@@ -107,7 +240,6 @@ def prepare(
     )
     stored = StoredPlan(plan=plan, builds=builds, build_failures=broken, failures=failures)
     folder.write_json("plan.json", "plan", PLAN_SCHEMA, stored)
-    _keep_logs(folder, broken)
     return stored
 
 
@@ -121,47 +253,97 @@ def families(spec: Spec) -> tuple[operations.Family, ...]:
     return ("js",) if spec.command == "js" else ("sqlite", "js")
 
 
-def _operations(spec: Spec, node: NodeBuild, folder: RunFolder, engine: Engine) -> tuple[Operation, ...]:
+def _operations(
+    spec: Spec, nodes: Sequence[NodeBuild], folder: RunFolder, engine: Engine
+) -> tuple[Operation, ...]:
     chosen = operations.choose(built_in(spec), families=families(spec))
-    own = workloads.workload_operations(
-        engine,
-        node.directory,
-        fixtures(),
-        folder.path / "workloads",
-        tuple(Path(name).name for name in spec.workloads),
-        spec.command,
-    )
+    own = _own_operations(spec, nodes, folder, engine) if spec.workloads else ()
     taken = {operation.name for operation in chosen}
     clash = next((operation.name for operation in own if operation.name in taken), None)
     if clash is not None:
         raise UsageError(f"the workload {clash} has the name of a built-in operation; rename it.")
-    if not (*chosen, *own):
-        raise UsageError("nothing would be measured; name operations with --ops or a file with --workload.")
     return (*chosen, *own)
+
+
+def _own_operations(
+    spec: Spec, nodes: Sequence[NodeBuild], folder: RunFolder, engine: Engine
+) -> tuple[Operation, ...]:
+    """Operations of the user's files, told by the first Node that loads them; others are failed cells."""
+    refusal: UsageError | None = None
+    for directory in dict.fromkeys(node.directory for node in nodes):
+        try:
+            return workloads.workload_operations(
+                engine,
+                directory,
+                fixtures(),
+                folder.path / "workloads",
+                tuple(Path(name).name for name in spec.workloads),
+                spec.command,
+            )
+        except UsageError as error:
+            refusal = refusal or error
+    raise refusal or UsageError("there is no Node that could read the workloads.")
 
 
 def make_environments(
     spec: Spec, nodes: Sequence[NodeBuild], engine: Engine, observer: Observer
 ) -> tuple[tuple[Environment, ...], dict[str, AddonBuild], dict[str, BuildFailure]]:
-    """Environments with their builds; the newest addon release that loads on all of them."""
+    """Environments with their builds, on the newest addon release that loads on most of them.
+
+    Where an environment breaks under every release that is tried, it alone is lost: the release with the
+    fewest broken environments is taken, the newest of equals. It may be that nothing works at all; then every
+    environment has its failure.
+
+    Raises:
+        UsageError: no such package or release, or a patch that does not apply.
+        EngineMissingError: the engine has no compiler, or does not answer any more.
+        HostUnfitError: the registry does not answer, or the disk is full.
+    """
     if spec.command == "js":
         return _pair(spec, nodes, None), {}, {}
     request = addons.parse_addon(spec.addon, spec.patch)
-    tried: list[str] = []
-    for package in addons.usable_packages(request, nodes, observer):
-        environments = _pair(spec, nodes, package)
-        builds, broken = _build(environments, engine, observer)
-        if not broken or request.is_exact:
+    if request.name != addons.NODE_SQLITE and not spec.prebuilt:
+        _require_toolchain(engine)
+    best: _Attempt | None = None
+    packages = addons.usable_packages(request, nodes, observer)
+    for package in itertools.islice(packages, MAX_ADDON_TRIES):
+        attempt = _attempt(_pair(spec, nodes, package), engine, observer)
+        if best is None or len(attempt.broken) < len(best.broken):
+            best = attempt
+        if not attempt.broken or request.is_exact:
             break
-        tried.append(f"{package.version}: {next(iter(broken.values())).reason}")
-        observer.note(f"{package.name} {tried[-1]}; trying the next older release")
-        if len(tried) == MAX_ADDON_TRIES:
-            break
-    else:
-        raise NothingBuiltError(f"no release of {request.name} works on all versions ({tried[0]})")
-    if not builds and package.kind == "package":
-        raise NothingBuiltError(f"nothing could be built: {next(iter(broken.values())).reason}")
-    return environments, builds, broken
+        reason = next(iter(attempt.broken.values())).reason
+        observer.note(f"{package.name} {package.version} does not work everywhere ({reason})")
+    if best is None:
+        raise NothingBuiltError(f"no release of {request.name} can be tried on these versions of Node.")
+    for identifier, failure in best.broken.items():
+        observer.warning(f"{identifier}: {failure.reason}")
+    return best.environments, best.builds, best.broken
+
+
+def _require_toolchain(engine: Engine) -> None:
+    """Look for the compiler before downloads and builds that need it.
+
+    Raises:
+        EngineMissingError: naming what to install.
+    """
+    missing = [] if build.compiler_of(engine) else ["g++"]
+    if engine.name == "local":
+        missing += [name for name in ("make", "python3") if not _answers(engine, name)]
+    if not missing:
+        return
+    names = " and ".join((", ".join(missing[:-1]), missing[-1]) if missing[1:] else missing)
+    if engine.name == "docker":
+        raise EngineMissingError(f"the base image has no {names}; choose one that has with --base-image.")
+    raise EngineMissingError(
+        f"the addon cannot be compiled, because this machine has no {names}: install g++, make and python3 "
+        "(Debian: `apt install g++ make python3`), or take a shipped binary with --prebuilt."
+    )
+
+
+def _answers(engine: Engine, program: str) -> bool:
+    task = Task(command=(program, "--version"), purpose=f"ask for {program}", timeout_s=build.PROBE_TIMEOUT_S)
+    return engine.run(task).ok
 
 
 def _pair(
@@ -181,13 +363,15 @@ def _pair(
     )
 
 
-def _build(
-    environments: Sequence[Environment], engine: Engine, observer: Observer
-) -> tuple[dict[str, AddonBuild], dict[str, BuildFailure]]:
+def _attempt(environments: tuple[Environment, ...], engine: Engine, observer: Observer) -> _Attempt:
     """Build and load-test; what fails is a value with its reason."""
     results = build.build_all(engine, environments, observer=observer)
-    with ThreadPoolExecutor() as pool:
+    pool = ThreadPoolExecutor()
+    try:
         reasons = list(pool.map(lambda e: _refused(engine, e, results.get(e.id)), environments))
+    finally:
+        # Not waiting: after ^C the caller closes the engine, which ends what still runs.
+        pool.shutdown(wait=False, cancel_futures=True)
     builds: dict[str, AddonBuild] = {}
     broken: dict[str, BuildFailure] = {}
     for environment, reason in zip(environments, reasons, strict=True):
@@ -198,9 +382,7 @@ def _build(
             broken[environment.id] = BuildFailure(reason=reason)
         elif result is not None:
             builds[environment.id] = result
-    for identifier, failure in broken.items():
-        observer.warning(f"{identifier}: {failure.reason}")
-    return builds, broken
+    return _Attempt(environments=environments, builds=builds, broken=broken)
 
 
 def _refused(
@@ -215,15 +397,31 @@ def _refused(
 
 
 def _baseline(
-    spec: Spec, environments: Sequence[Environment], broken: Mapping[str, BuildFailure], observer: Observer
+    spec: Spec,
+    environments: Sequence[Environment],
+    broken: Mapping[str, BuildFailure],
+    logs: Mapping[str, Path],
+    observer: Observer,
 ) -> str:
-    """The baseline; where the first version was only taken by default and failed, the next that works."""
+    """The baseline; where the first version was only taken by default and failed, the next that works.
+
+    Raises:
+        NothingBuiltError: the baseline that was asked for does not work, so nothing could be compared.
+    """
     wanted = find_baseline(environments, spec.baseline)
-    if spec.baseline is not None or wanted not in broken:
+    if wanted not in broken:
         return wanted
-    instead = next((e.id for e in environments if e.id not in broken), wanted)
+    if spec.baseline is not None:
+        sentence = _failed(f"the baseline {wanted} does not work", wanted, broken, logs)
+        raise NothingBuiltError(f"{sentence}; choose another with --baseline, or another --addon release.")
+    instead = next(e.id for e in environments if e.id not in broken)
     observer.warning(f"{wanted} cannot be the baseline because it does not work; {instead} is, instead.")
     return instead
+
+
+def _failed(what: str, identifier: str, broken: Mapping[str, BuildFailure], logs: Mapping[str, Path]) -> str:
+    log = f" (log: {logs[identifier]})" if identifier in logs else ""
+    return f"{what}: {broken[identifier].reason}{log}"
 
 
 def _rebuilt(folder: RunFolder, engine: Engine, observer: Observer) -> StoredPlan:
@@ -247,10 +445,13 @@ def _rebuilt(folder: RunFolder, engine: Engine, observer: Observer) -> StoredPla
     return stored
 
 
-def _keep_logs(folder: RunFolder, broken: Mapping[str, BuildFailure]) -> None:
-    for number, failure in enumerate(broken.values()):
+def _keep_logs(folder: RunFolder, broken: Mapping[str, BuildFailure]) -> dict[str, Path]:
+    """Copy the logs of failed builds into the run folder; returns where, by environment."""
+    kept: dict[str, Path] = {}
+    for number, (identifier, failure) in enumerate(broken.items()):
         if failure.log is not None and failure.log.is_file():
-            folder.write(f"builds/failed-{number}.log", failure.log.read_bytes())
+            kept[identifier] = folder.write(f"builds/failed-{number}.log", failure.log.read_bytes())
+    return kept
 
 
 def fixtures() -> Path:

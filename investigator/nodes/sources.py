@@ -105,8 +105,12 @@ def fetch_all(
 
     # One release under two labels is fetched once.
     distinct = {_unlabelled(node): node for node in resolved}
-    with ThreadPoolExecutor(max_workers=_DOWNLOADS_AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(max_workers=_DOWNLOADS_AT_ONCE)
+    try:
         directories = dict(zip(distinct, pool.map(fetch, distinct.values()), strict=True))
+    finally:
+        # Not waiting: after ^C or a failed download nobody wants the others.
+        pool.shutdown(wait=False, cancel_futures=True)
     builds = tuple(_build(node, directories[_unlabelled(node)], describe) for node in resolved)
     _refuse_doubles([(node.request, build.version) for node, build in zip(resolved, builds, strict=True)])
     return builds
@@ -120,8 +124,10 @@ def _build(node: ResolvedNode, directory: Path, describe: Describe) -> NodeBuild
     try:
         description = remembered(directory, describe)
     except UsageError as error:
-        shown = clean_text(node.request.selector, 120)
-        raise UsageError(f"{node.request.source}:{shown} (Node {node.version}): {error}") from error
+        raise UsageError(
+            f"{_as_typed(node.request, node.request.label)} (Node {node.version}) cannot be used: {error}; "
+            "leave it out, or give a build for this system, or a system for the build with --base-image"
+        ) from error
     reported = description.versions["node"]
     if node.request.source in ("npm", "dist") and reported != node.version:
         raise UsageError(
@@ -143,7 +149,16 @@ def _refuse_doubles(nodes: Sequence[tuple[Request, str]]) -> None:
     for request, version in nodes:
         other = seen.setdefault((request.label, version), request)
         if other is not request:
+            first, second = (_as_typed(item, None) for item in (other, request))
             raise UsageError(
-                f"{other.selector} and {request.selector} are both Node {version}; compare them with labels, "
-                f"for instance a={other.selector},b={request.selector}"
+                f"{first} and {second} are both Node {version}; compare them with labels, "
+                f"for instance a={first},b={second}"
             )
+
+
+def _as_typed(request: Request, label: str | None) -> str:
+    """The item of ``--versions`` that a request came from, under `label`."""
+    selector = request.selector if request.source == "npm" else f"{request.source}:{request.selector}"
+    if request.source == "dist":
+        selector = f"dist:{request.location}@{request.selector}"
+    return clean_text(selector if label is None else f"{label}={selector}", 200)
