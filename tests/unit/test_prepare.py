@@ -1,0 +1,353 @@
+"""From a spec to environments that work: what is refused early, and what one failure may cost."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from investigator import addons, build, host, prepare, workloads
+from investigator.addons import AddonPackage, AddonRequest
+from investigator.build import AddonBuild, BuildFailure
+from investigator.engine.interface import Outcome, Task
+from investigator.errors import EngineMissingError, NothingBuiltError, UsageError
+from investigator.nodes import sources
+from investigator.nodes.interface import NodeBuild, NodeRequest, ResolvedNode
+from investigator.observer import NullObserver, Observer
+from investigator.plan import Environment
+from investigator.spec import Spec, dump_spec, load_spec
+from investigator.store import RunFolder, create_run
+from tests.fakes.engine import FakeEngine
+
+NAME = "better-sqlite3-multiple-ciphers"
+Broken = Callable[[str, str], bool]
+"""Whether an addon release (first) breaks on a Node version (second)."""
+
+
+class Told(NullObserver):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def node(version: str, napi: str = "10") -> NodeBuild:
+    return NodeBuild(
+        version=version,
+        source="npm",
+        directory=Path("/nodes") / version,
+        node_sha256="",
+        versions={"napi": napi},
+        config_sha256="",
+    )
+
+
+def package(version: str, napi: int | None = None) -> AddonPackage:
+    return AddonPackage(name=NAME, version=version, napi=napi)
+
+
+def built(environment: Environment) -> AddonBuild:
+    return AddonBuild(
+        key="0",
+        directory=Path("/builds"),
+        entry="package/lib/index.js",
+        binding="a.node",
+        binding_sha256=environment.id,
+        sqlite3_object_sha256="0",
+        compiler="g++",
+        flags={},
+        elapsed_s=1.0,
+    )
+
+
+def fake_builds(
+    monkeypatch: pytest.MonkeyPatch,
+    releases: Sequence[AddonPackage],
+    broken: Broken,
+    log: Path | None = None,
+) -> list[str]:
+    """Releases newest first, and a compiler that answers at once; returns the releases that were tried."""
+    tried: list[str] = []
+
+    def offer(_request: AddonRequest, _nodes: object, _observer: object) -> Iterator[AddonPackage]:
+        yield from releases
+
+    def build_all(
+        _engine: object, environments: Sequence[Environment], *, observer: Observer
+    ) -> dict[str, AddonBuild | BuildFailure]:
+        tried.append(environments[0].addon.version if environments[0].addon else "")
+        return {
+            e.id: BuildFailure(reason=f"{e.addon.version} breaks on {e.node.version}", log=log)
+            if broken(e.addon.version, e.node.version)
+            else built(e)
+            for e in environments
+            if e.addon is not None and e.addon.kind == "package"
+        }
+
+    def loads(*_: object, **__: object) -> None:
+        return None
+
+    monkeypatch.setattr(addons, "usable_packages", offer)
+    monkeypatch.setattr(build, "build_all", build_all)
+    monkeypatch.setattr(build, "load_test", loads)
+    return tried
+
+
+def engine(*, without: Sequence[str] = (), name: str = "docker") -> FakeEngine:
+    def answer(task: Task) -> Outcome:
+        missing = task.command[0] in without
+        return Outcome(exit_code=127 if missing else 0, stdout="" if missing else f"{task.command[0]} 12.2")
+
+    return FakeEngine(default=answer, name="local" if name == "local" else "docker")
+
+
+def make(
+    nodes: Sequence[NodeBuild], observer: Observer | None = None, addon: str = NAME
+) -> tuple[tuple[Environment, ...], dict[str, AddonBuild], dict[str, BuildFailure]]:
+    spec = Spec(versions=("20", "24"), addon=addon)
+    return prepare.make_environments(spec, nodes, engine(), observer or NullObserver())
+
+
+# -- which release ------------------------------------------------------------------------------------------
+
+
+def test_an_older_release_that_works_everywhere_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    releases = [package(v) for v in ("3.0.0", "2.0.0", "1.0.0")]
+    tried = fake_builds(monkeypatch, releases, lambda release, _node: release == "3.0.0")
+    told = Told()
+    environments, builds, broken = make([node("20.0.0"), node("24.0.0")], told)
+    assert tried == ["3.0.0", "2.0.0"]
+    assert [e.id for e in environments] == list(builds) == ["node20.0.0+bsm2.0.0", "node24.0.0+bsm2.0.0"]
+    assert not broken
+    assert not told.warnings, "what is not measured needs no warning"
+
+
+def test_one_environment_that_always_breaks_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    releases = [package(f"{n}.0.0") for n in (9, 8, 7, 6, 5, 4)]
+    tried = fake_builds(
+        monkeypatch, releases, lambda release, version: version == "20.0.0" or release == "9.0.0"
+    )
+    told = Told()
+    _, builds, broken = make([node("20.0.0"), node("24.0.0")], told)
+    assert tried == ["9.0.0", "8.0.0", "7.0.0", "6.0.0"]
+    assert list(builds) == ["node24.0.0+bsm8.0.0"], "the fewest broken, the newest of equals"
+    assert list(broken) == ["node20.0.0+bsm8.0.0"]
+    assert told.warnings == ["node20.0.0+bsm8.0.0: 8.0.0 breaks on 20.0.0"]
+
+
+def test_an_exact_release_is_the_only_one_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = fake_builds(monkeypatch, [package("3.0.0"), package("2.0.0")], lambda *_: True)
+    _, builds, broken = make([node("20.0.0")], addon=f"{NAME}@3.0.0")
+    assert tried == ["3.0.0"]
+    assert (len(builds), len(broken)) == (0, 1)
+
+
+def test_no_release_at_all_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_builds(monkeypatch, [], lambda *_: False)
+    with pytest.raises(NothingBuiltError, match="no release of"):
+        make([node("20.0.0")])
+
+
+@pytest.mark.parametrize(
+    ("name", "without", "words"),
+    [
+        ("local", ["g++", "python3"], "no g.. and python3: install g.., make and python3"),
+        ("local", ["make"], "no make"),
+        ("docker", ["g++"], "--base-image"),
+    ],
+)
+def test_without_a_compiler_no_release_is_tried(
+    monkeypatch: pytest.MonkeyPatch, name: str, without: list[str], words: str
+) -> None:
+    tried = fake_builds(monkeypatch, [package("3.0.0")], lambda *_: False)
+    spec = Spec(versions=("24",))
+    with pytest.raises(EngineMissingError, match=words):
+        prepare.make_environments(spec, [node("24.0.0")], engine(without=without, name=name), NullObserver())
+    assert not tried
+    shipped = msgspec.structs.replace(spec, prebuilt=True)
+    bare = engine(without=without, name=name)
+    assert prepare.make_environments(shipped, [node("24.0.0")], bare, NullObserver())[1]
+
+
+# -- a whole plan -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
+    monkeypatch.setenv("INVESTIGATE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return create_run(Path("reports/run"))
+
+
+def plan(
+    monkeypatch: pytest.MonkeyPatch, folder: RunFolder, spec: Spec, nodes: Sequence[NodeBuild]
+) -> prepare.StoredPlan:
+    monkeypatch.setattr(prepare, "fetch", lambda *_: tuple(nodes))
+    return prepare.prepare(spec, prepare.Resolved(nodes=()), folder, engine(), Told())
+
+
+def test_where_nothing_builds_the_log_is_kept_and_named(
+    monkeypatch: pytest.MonkeyPatch, folder: RunFolder, tmp_path: Path
+) -> None:
+    log = tmp_path / "build.log"
+    log.write_text("error: no")
+    fake_builds(monkeypatch, [package("3.0.0")], lambda *_: True, log)
+    with pytest.raises(NothingBuiltError, match=r"breaks on 20.0.0 \(log: reports/run/builds/failed-0.log"):
+        plan(monkeypatch, folder, Spec(versions=("20",)), [node("20.0.0")])
+    assert (folder.path / "builds/failed-0.log").read_text() == "error: no"
+    assert not (folder.path / "plan.json").exists()
+
+
+def test_node_sqlite_that_no_version_has_is_nothing_built(
+    monkeypatch: pytest.MonkeyPatch, folder: RunFolder
+) -> None:
+    fake_builds(
+        monkeypatch, [AddonPackage(name="node:sqlite", version="", kind="node:sqlite")], lambda *_: False
+    )
+    spec = Spec(versions=("20",), addon="node:sqlite")
+    with pytest.raises(NothingBuiltError, match="it came with"):
+        plan(monkeypatch, folder, spec, [node("20.0.0")])
+
+
+def test_a_baseline_that_was_asked_for_must_work(monkeypatch: pytest.MonkeyPatch, folder: RunFolder) -> None:
+    fake_builds(monkeypatch, [package("3.0.0")], lambda _release, version: version == "20.0.0")
+    nodes = [node("20.0.0"), node("24.0.0")]
+    with pytest.raises(NothingBuiltError, match=r"the baseline node20.* does not work.*--baseline"):
+        plan(monkeypatch, folder, Spec(versions=("20", "24"), baseline="20"), nodes)
+    stored = plan(monkeypatch, folder, Spec(versions=("20", "24")), nodes)
+    assert stored.plan.baseline == "node24.0.0+bsm3.0.0"
+    assert [failure.environment for failure in stored.failures] == ["node20.0.0+bsm3.0.0"]
+
+
+def test_workloads_are_read_before_anything_is_built(
+    monkeypatch: pytest.MonkeyPatch, folder: RunFolder
+) -> None:
+    tried = fake_builds(monkeypatch, [package("3.0.0")], lambda *_: False)
+    asked: list[Path] = []
+
+    def refuse(_engine: object, directory: Path, *_: object) -> tuple[()]:
+        asked.append(directory)
+        raise UsageError(f"the workload does not load on {directory.name}")
+
+    monkeypatch.setattr(workloads, "workload_operations", refuse)
+    monkeypatch.setattr(prepare, "fixtures", Path)
+    spec = Spec(versions=("20", "24"), workloads=("workloads/a.mjs",))
+    with pytest.raises(UsageError, match="does not load on 20"):
+        plan(monkeypatch, folder, spec, [node("20.0.0"), node("24.0.0")])
+    assert [path.name for path in asked] == ["20.0.0", "24.0.0"], "one Node that loads it would do"
+    assert not tried
+
+
+# -- files of the user --------------------------------------------------------------------------------------
+
+
+def test_stored_inputs_are_found_from_everywhere(
+    monkeypatch: pytest.MonkeyPatch, folder: RunFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.mjs").write_text("export const run = () => 1;")
+    (tmp_path / "a.diff").write_text("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+    (tmp_path / "addon").mkdir()
+    typed = Spec(
+        versions=("20", "fix=path:./out", "path:/opt/node"),
+        addon="path:addon",
+        patch="a.diff",
+        workloads=("mine.mjs",),
+    )
+    stored = prepare.keep_inputs(typed, folder)
+    assert stored.versions == ("20", "fix=path:../../out", "path:/opt/node")
+    assert stored.addon == "path:../../addon"
+    assert (stored.workloads, stored.patch) == (("workloads/mine.mjs",), "addon.patch")
+    spec_file = folder.write("spec.toml", dump_spec(stored))
+    again = load_spec(spec_file)
+    prepare.check_inputs(again)
+    assert Path(again.addon.removeprefix("path:")).resolve() == tmp_path / "addon"
+
+    seen: list[Spec] = []
+
+    def look(spec: Spec, *_: object) -> tuple[tuple[Environment, ...], Mapping[str, AddonBuild], object]:
+        seen.append(spec)
+        raise NothingBuiltError("enough")
+
+    monkeypatch.setattr(prepare, "make_environments", look)
+    monkeypatch.setattr(prepare, "_operations", lambda *_: ())
+    for given in (stored, again):
+        with pytest.raises(NothingBuiltError, match="enough"):
+            plan(monkeypatch, folder, given, [node("20.0.0")])
+        assert seen[-1].versions == ("20", "fix=path:out", "path:/opt/node")
+        assert seen[-1].addon == "path:addon"
+        assert seen[-1].patch == "reports/run/addon.patch"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"workloads": ("none.mjs",)}, "--workload none.mjs cannot be read"),
+        ({"workloads": ("notes.txt",)}, "must be a .mjs"),
+        ({"patch": "none.diff"}, "--patch none.diff cannot be read"),
+        ({"patch": "notes.txt"}, "no unified diff"),
+        ({"patch": "."}, "--patch . cannot be read"),
+        ({"addon": "path:./nowhere"}, "does not exist"),
+        ({"cpus": "0,777"}, "names CPU 777.*it can use 0,1"),
+    ],
+)
+def test_missing_inputs_are_refused_before_there_is_a_run(
+    changes: dict[str, object], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(host, "usable_cpus", lambda: (0, 1))
+    Path("notes.txt").write_text("no diff\n")
+    spec = msgspec.structs.replace(Spec(versions=("24",)), **changes)
+    with pytest.raises(UsageError, match=words):
+        prepare.resolve(spec, NullObserver(), "docker")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+# -- what would be run --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def releases(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every request gives the version that it names; returns the platforms that were asked for."""
+    platforms: list[str] = []
+
+    def answer(requests: Sequence[NodeRequest], platform: str, _observer: object) -> tuple[ResolvedNode, ...]:
+        platforms.append(platform)
+        return tuple(ResolvedNode(request=r, version=f"{r.selector}.1.0", integrity=None) for r in requests)
+
+    monkeypatch.setattr(sources, "resolve_all", answer)
+    return platforms
+
+
+@pytest.mark.parametrize(
+    ("baseline", "expected"),
+    [(None, "20"), ("24", "24"), ("b", "24"), ("v24.1.0", "24"), ("b:node24.1.0+bsm12.11.1", "24")],
+)
+def test_the_baseline_is_known_before_anything_is_fetched(
+    releases: list[str], baseline: str | None, expected: str
+) -> None:
+    spec = Spec(versions=("20", "b=24"), baseline=baseline)
+    resolved = prepare.resolve(spec, NullObserver(), "docker")
+    assert prepare.baseline_node(resolved.nodes, baseline).request.selector == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (Spec(versions=("20", "24"), baseline="22"), "--baseline 22 is not among.*20.1.0, 24.1.0"),
+        (Spec(versions=("24",), ops=("none",)), "nothing would be measured"),
+        (Spec(versions=("24",), ops=()), "nothing would be measured"),
+        (Spec(versions=("24",), ops=("selct_range",)), "select_range"),
+    ],
+)
+def test_usage_errors_come_first(releases: list[str], spec: Spec, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        prepare.resolve(spec, NullObserver(), "docker")
+
+
+def test_the_platform_is_that_of_the_engine(releases: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    prepare.resolve(Spec(versions=("24",)), NullObserver(), "docker")
+    prepare.resolve(Spec(versions=("24",)), NullObserver(), "local")
+    assert releases == ["linux-arm64", "darwin-arm64"]
