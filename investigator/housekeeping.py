@@ -1,6 +1,12 @@
 """``investigate clean``: what killed runs left behind, and on request everything in the cache."""
 
+import os
+import re
 import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from investigator import units
@@ -12,35 +18,63 @@ from investigator.engine.local import MEMORY
 from investigator.errors import EngineMissingError
 from investigator.store import single_process
 
+_TEMPORARY = re.compile(r"investigate-(?:addon|base|host|io|load|node|npm|profile)-[a-z0-9_]{8}")
+"""Names that `tempfile` makes for the prefixes used in this program."""
+_TEMPORARY_AGE_S = 24 * 3600
+
 
 def clean(*, cache: bool, dry_run: bool) -> tuple[str, ...]:
-    """Remove leftovers; returns one line for each kind of thing removed.
+    """Remove leftovers, or with `dry_run` only look; returns one line for each kind of thing.
 
     Raises:
         HostUnfitError: another process is measuring, and its containers and cache are in use.
     """
     with single_process(cache_root() / "measuring.lock", "this machine"):
-        lines = [] if dry_run else [*_containers(), *_scratch()]
+        lines = [*_containers(dry_run=dry_run), *_scratch(dry_run=dry_run), *_temporary(dry_run=dry_run)]
         if cache:
             lines += _cache(dry_run=dry_run)
         return tuple(lines)
 
 
-def _containers() -> list[str]:
+def _containers(*, dry_run: bool) -> list[str]:
     try:
         client = connect()
     except EngineMissingError:
         return []
     try:
-        swept = sweep(client)
+        return _counted(sweep(client, dry_run=dry_run), "container", "of dead runs")
     finally:
         client.close()
-    return [f"{swept} containers of dead runs"] if swept else []
 
 
-def _scratch() -> list[str]:
-    swept = sum(sweep_scratch(root) for root in (cache_root() / SCRATCH_FOLDER, MEMORY))
-    return [f"{swept} scratch folders of dead runs"] if swept else []
+def _scratch(*, dry_run: bool) -> list[str]:
+    roots = (cache_root() / SCRATCH_FOLDER, MEMORY)
+    swept = sum(sweep_scratch(root, dry_run=dry_run) for root in roots)
+    return _counted(swept, "scratch folder", "of dead runs")
+
+
+def _temporary(*, dry_run: bool) -> list[str]:
+    """What killed runs left where the system keeps temporary files; nothing of a run is a day old there."""
+    found = list(_old_temporary(Path(tempfile.gettempdir())))
+    if not dry_run:
+        for path in found:
+            shutil.rmtree(path, ignore_errors=True)
+    return _counted(len(found), "temporary folder", "older than a day")
+
+
+def _old_temporary(root: Path) -> Iterator[Path]:
+    for path in root.glob("investigate-*"):
+        try:
+            facts = path.lstat()
+        except OSError:
+            continue
+        mine = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+        if mine and _TEMPORARY.fullmatch(path.name) and time.time() - facts.st_mtime > _TEMPORARY_AGE_S:
+            yield path
+
+
+def _counted(number: int, what: str, which: str) -> list[str]:
+    return [f"{number} {what}{'' if number == 1 else 's'} {which}"] if number else []
 
 
 def _cache(*, dry_run: bool) -> list[str]:

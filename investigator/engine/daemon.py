@@ -144,8 +144,8 @@ def daemon_errors(doing: str) -> Iterator[None]:
         ) from error
 
 
-def sweep(client: docker.DockerClient) -> int:
-    """Remove the containers of runs that are dead; returns how many.
+def sweep(client: docker.DockerClient, *, dry_run: bool = False) -> int:
+    """Remove (with `dry_run` only count) the containers of runs that are dead; returns how many.
 
     Raises:
         EngineMissingError: the daemon does not answer.
@@ -155,7 +155,8 @@ def sweep(client: docker.DockerClient) -> int:
         for container in labelled(client, f"{LABEL}=1"):
             owner = parse_owner(container.labels.get(OWNER_LABEL, ""))
             if owner is not None and is_dead(owner):
-                remove_quietly(container)
+                if not dry_run:
+                    remove_quietly(container)
                 swept += 1
     return swept
 

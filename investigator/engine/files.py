@@ -116,13 +116,14 @@ def make_scratch(root: Path, *, uid: int, gid: int, needed_bytes: int) -> Path:
     return path
 
 
-def sweep_scratch(root: Path) -> int:
-    """Remove the scratch directories below `root` whose owner is dead; returns how many."""
+def sweep_scratch(root: Path, *, dry_run: bool = False) -> int:
+    """Remove (with `dry_run` only count) the scratch below `root` whose owner is dead; returns how many."""
     swept = 0
     for path in root.glob(f"{_SCRATCH_PREFIX}*"):
         label = path.name.removeprefix(_SCRATCH_PREFIX).rpartition("-")[0].translate(_FROM_NAME)
         owner = parse_owner(label)
         if owner is not None and is_dead(owner):
-            shutil.rmtree(path, ignore_errors=True)
+            if not dry_run:
+                shutil.rmtree(path, ignore_errors=True)
             swept += 1
     return swept
