@@ -45,6 +45,8 @@ def plan(outline: Outline, *, json: bool) -> RenderableType:
         if outline.max_rounds > outline.rounds
         else ""
     )
+    minutes = units.format_minutes(outline.measuring_min)
+    about = "" if minutes.startswith("less") else "about "
     processes = f"{outline.rounds} of {outline.invocations_per_round} processes"
     facts = [
         ("Node", ", ".join(outline.nodes)),
@@ -54,7 +56,7 @@ def plan(outline: Outline, *, json: bool) -> RenderableType:
         ("rounds", f"{processes}, {outline.passes} passes{extension}"),
         (
             "measuring",
-            f"about {units.format_minutes(outline.measuring_min)}, plus downloads and builds the first time",
+            f"{about}{minutes}, plus downloads and builds the first time",
         ),
     ]
     order = [Text(clean_text(line, 400)) for line in outline.first_round]

@@ -145,6 +145,14 @@ def test_a_node_api_that_is_not_offered_is_known_without_trying(registry: FakeNp
     assert "13.0.3 needs Node-API 10, Node 22.12.0 offers 9" in watcher.notes[0]
 
 
+def test_where_all_are_passed_over_the_one_that_fails_least_is_left(registry: FakeNpm) -> None:
+    registry.publish_addon(NAME, "13.1.0", engines=">=22", napi=11)
+    nodes = (node("22.12.0", "9"), node("24.11.1", "10"))
+    packages = list(usable_packages(parse_addon(f"{NAME}@^13"), nodes, Notes()))
+    assert [package.version for package in packages] == ["13.0.3"]
+    assert [refusal(packages[0], each) is None for each in nodes] == [False, True]
+
+
 def test_an_exact_version_is_taken_and_the_refusal_is_per_node(registry: FakeNpm) -> None:
     old, new = node("20.20.2", "9"), node("24.11.1")
     package = first(f"{NAME}@13.0.3", old, new)

@@ -127,6 +127,13 @@ def test_what_cannot_be_resolved_is_one_sentence(registry: FakeNpm, text: str, w
         resolve(text)
 
 
+def test_advice_on_one_release_twice_can_be_copied(registry: FakeNpm, tmp_path: Path) -> None:
+    write_tree(tmp_path / "own", node_release("24.22.3", top=""))
+    own = f"path:{tmp_path / 'own'}"
+    with pytest.raises(UsageError, match=f"for instance a=24,b={own}$"):
+        resolve(f"24,{own}")
+
+
 def test_a_registry_that_answers_rubbish_is_one_sentence(registry: FakeNpm) -> None:
     (registry.root / "garbage").touch()
     with pytest.raises(HostUnfitError, match="npm"):
@@ -291,8 +298,10 @@ def test_a_binary_that_does_not_work_is_one_sentence(
     registry: FakeNpm, tmp_path: Path, program: str, words: str
 ) -> None:
     write_tree(tmp_path / "own", {**node_release("24.12.0", top=""), "bin/node": program.encode()})
-    with pytest.raises(UsageError, match=words):
-        fetch(f"path:{tmp_path / 'own'}")
+    with pytest.raises(UsageError, match=words) as caught:
+        fetch(f"fix=path:{tmp_path / 'own'}")
+    assert str(caught.value).startswith(f"fix=path:{tmp_path / 'own'} (Node 24.12.0) cannot be used")
+    assert "--base-image" in str(caught.value)
 
 
 def test_a_release_that_says_it_is_another_is_refused(registry: FakeNpm) -> None:
