@@ -20,7 +20,7 @@ from investigator.options import make_spec, native_profiles, native_spec
 from investigator.outline import outline
 from investigator.profile_self import self_profile as profile_itself
 from investigator.spec import Spec, load_spec
-from investigator.store import open_run
+from investigator.store import disk_error, open_run
 
 app = typer.Typer(
     name="investigate",
@@ -364,6 +364,11 @@ def _program(*, quiet: bool = False) -> Iterator[Console]:
         except InvestigateError as error:
             console.error(str(error))
             raise typer.Exit(error.exit_code) from error
+        except OSError as error:
+            # Every expected one has its sentence where it happens; this is for the disk that fills elsewhere.
+            failure = disk_error(error, Path(str(error.filename or "a file of this run")))
+            console.error(str(failure))
+            raise typer.Exit(failure.exit_code) from error
         except KeyboardInterrupt as error:
             console.error("interrupted.")
             raise typer.Exit(EXIT_INTERRUPTED) from error

@@ -244,8 +244,14 @@ def prepare(
 
 
 def built_in(spec: Spec) -> tuple[str, ...]:
-    """Names in ``--ops`` that mean built-in operations."""
-    return tuple(name for name in spec.ops if name != "none")
+    """Names in ``--ops`` that mean built-in operations; with workloads, other names mean theirs."""
+    return tuple(name for name in spec.ops if name != "none" and name not in _workload_names(spec))
+
+
+def _workload_names(spec: Spec) -> frozenset[str]:
+    """Names in ``--ops`` that only a workload can have."""
+    known = {"all", "essential", "none", *(operation.name for operation in operations.CATALOGUE)}
+    return frozenset(spec.ops) - known if spec.workloads else frozenset()
 
 
 def families(spec: Spec) -> tuple[operations.Family, ...]:
@@ -258,6 +264,14 @@ def _operations(
 ) -> tuple[Operation, ...]:
     chosen = operations.choose(built_in(spec), families=families(spec))
     own = _own_operations(spec, nodes, folder, engine) if spec.workloads else ()
+    if wanted := _workload_names(spec):
+        offered = {operation.name for operation in own}
+        if unknown := sorted(wanted - offered):
+            raise UsageError(
+                f"--ops names {unknown[0]!r}, which is neither built in nor in the workloads "
+                f"({', '.join(sorted(offered))})."
+            )
+        own = tuple(operation for operation in own if operation.name in wanted)
     taken = {operation.name for operation in chosen}
     clash = next((operation.name for operation in own if operation.name in taken), None)
     if clash is not None:

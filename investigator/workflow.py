@@ -5,7 +5,6 @@ everything after `run_rounds` can be made again offline from the run folder (`re
 """
 
 import contextlib
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from investigator import cache, host, native, prepare, resources, workloads
-from investigator.engine.choose import choose_engine, daemon_answers
+from investigator.engine.choose import choose_engine
 from investigator.engine.interface import Engine, EngineName
 from investigator.errors import InterruptedRunError, NothingBuiltError, StoredFileError
 from investigator.invoke import Surroundings
@@ -33,7 +32,7 @@ def investigate(spec: Spec, out: Path | None, observer: Observer) -> Finished:
     Raises:
         InvestigateError: with the exit code of its kind; what was measured until then stays in the folder.
     """
-    resolved = prepare.resolve(spec, observer, _likely_engine(spec))
+    resolved = prepare.resolve(spec, observer, prepare.likely_engine(spec))
     with _measuring():
         folder = create_run(out if out is not None else Path("reports") / prepare.new_run_id(spec))
         folder.write_json("resolved.json", "resolved", RESOLVED_SCHEMA, resolved)
@@ -50,13 +49,6 @@ def resume(folder: RunFolder, observer: Observer) -> Finished:
 def _measuring() -> contextlib.AbstractContextManager[None]:
     """One measurement at a time on a machine."""
     return single_process(cache.cache_root() / "measuring.lock", "this machine")
-
-
-def _likely_engine(spec: Spec) -> EngineName:
-    """The engine a run will take, without making one: only macOS has other Node builds outside containers."""
-    if spec.engine != "auto":
-        return spec.engine
-    return "docker" if sys.platform.startswith("linux") or daemon_answers() else "local"
 
 
 def _resumable(folder: RunFolder, observer: Observer) -> Finished:

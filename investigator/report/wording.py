@@ -3,6 +3,8 @@
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
+
 from investigator import units
 from investigator.analysis import Analysis, Comparison, Verdict
 from investigator.arms import Phase
@@ -156,14 +158,20 @@ def method(plan: Plan, analysis: Analysis) -> tuple[str, ...]:
 def next_commands(plan: Plan, analysis: Analysis, facts: ReportFacts) -> Iterator[tuple[str, str]]:
     """Yield what one might do next, with its command line."""
     folder = clean_text(facts.folder, 400)
+    # Copies of the workloads and the patch lie in the run folder; the spec names them relative to it.
+    spec = msgspec.structs.replace(
+        plan.spec,
+        workloads=tuple(f"{folder}/{name}" for name in plan.spec.workloads),
+        patch=None if plan.spec.patch is None else f"{folder}/{plan.spec.patch}",
+    )
     warm = baseline_pairs(analysis, "warm")
     undecided = dict.fromkeys(p.op for p in warm if p.verdict == "undecided" and p.rounds_needed is not None)
     findings = dict.fromkeys(p.op for p in warm if p.finding)
     yield "show this again", shlex.join(["investigate", "show", folder])
     if undecided:
-        yield "decide what is undecided", command_line(plan.spec, ops=tuple(undecided), thorough=True)
+        yield "decide what is undecided", command_line(spec, ops=tuple(undecided), thorough=True)
     if findings:
-        again = command_line(plan.spec, ops=tuple(findings), seed=plan.spec.seed + 1)
+        again = command_line(spec, ops=tuple(findings), seed=spec.seed + 1)
         yield "measure the findings again", again
     yield "repeat the whole run", shlex.join(["investigate", "run", f"{folder}/spec.toml"])
 

@@ -27,8 +27,8 @@ def measure(*options: str) -> None:
         if (run / "run.json").exists():
             facts = json.loads((run / "run.json").read_text())
             print(
-                f"  measuring {facts['measuring_s'] / 60:.2f} min; {facts['timed_share']:.0%} of it inside timed "
-                f"passes; the harness used {facts['harness_cpu_share']:.2%} of a CPU"
+                f"  measuring {facts['measuring_s'] / 60:.2f} min, of it inside timed passes "
+                f"{facts['timed_share']:.0%}; the harness used {facts['harness_cpu_share']:.2%} of a CPU"
             )
 
 
