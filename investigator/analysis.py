@@ -12,6 +12,7 @@ from investigator.arms import Arm, Arms, arms, arms_of
 from investigator.arms import Phase as ArmPhase
 from investigator.operations import Operation
 from investigator.plan import Environment, Failure, Plan
+from investigator.spec import Spec
 from investigator.stats import intervals
 from investigator.stats.process import FloatArray
 from investigator.stats.published import PublishedVerdict, published_rule, spread_pct
@@ -76,9 +77,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     cpu: Interval
     verdict: Verdict
     finding: bool
-    """A flag from `finding_pct` up, on a warm pair against the baseline whose twin is clean."""
+    """A flag from `finding_pct` up, its interval beyond `layout_pct`, on a warm pair against the baseline."""
     below_layout_floor: bool
-    """Flagged, but below `finding_pct`."""
+    """Flagged, but code placement alone could do it."""
     noise_floor_pct: float
     """Largest absolute end of the A/A twin's interval for this operation."""
     published_rule: PublishedVerdict
@@ -341,6 +342,12 @@ def _geometric_mean(values: Sequence[FloatArray]) -> FloatArray:
     return np.exp(means)
 
 
+def _beyond_layout(wall: Interval, spec: Spec) -> bool:
+    """Whether a change is too large to come from code placement alone, estimate and interval."""
+    nearer_end = min(abs(wall.ci_low_pct), abs(wall.ci_high_pct))
+    return abs(wall.change_pct) >= spec.finding_pct and nearer_end > spec.layout_pct
+
+
 def _comparison(
     question: _Question, pair: _Pair, judgement: Judgement | None, *, noise_floor_pct: float
 ) -> Comparison:
@@ -348,7 +355,7 @@ def _comparison(
     cpu = _percent(None if judgement is None else judgement.cpu)
     verdict: Verdict = "invalid" if pair.differs or judgement is None else judgement.verdict
     flagged = verdict in FLAGS
-    large = abs(wall.change_pct) >= question.plan.spec.finding_pct
+    large = _beyond_layout(wall, question.plan.spec)
     needed = judgement.rounds_needed if judgement is not None and verdict == "undecided" else None
     if pair.kind == "twin":
         needed = None  # nobody waits for a verdict on the twin
@@ -537,7 +544,7 @@ def _sentence(plan: Plan, names: Mapping[str, str], candidate: str, pairs: Seque
     if not any(c.finding for c in pairs):
         told = any(c.verdict in {*FLAGS, "no_change"} for c in pairs)
         opening = (
-            f"No change of {plan.spec.finding_pct:g} % or more was found for {name} against {against}"
+            f"No finding for {name} against {against}"
             if told
             else f"Cannot tell whether {name} differs from {against}"
         )
@@ -580,7 +587,7 @@ def _rest(plan: Plan, family: str, pairs: Sequence[Comparison]) -> str:
     own = [c for c in pairs if c.family == family]
     counts = (
         (sum(c.verdict == "no_change" for c in own), "unchanged"),
-        (sum(c.below_layout_floor for c in own), f"changed below {plan.spec.finding_pct:g} %"),
+        (sum(c.below_layout_floor for c in own), "too small to tell from code placement"),
         (sum(c.verdict == "undecided" for c in own), "cannot tell"),
         (sum(c.verdict == "invalid" for c in own), "invalid"),
         (sum(o.family == family for o in plan.operations) - len(own), "not measured"),

@@ -77,7 +77,7 @@ class SummaryComparison(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     """``slower``, ``faster``, ``no_change``, ``undecided`` or ``invalid`` (another result was computed)."""
     finding: bool
-    """Whether this is a finding: slower or faster from the finding limit up (5 % by default), twin clean."""
+    """Whether this is a finding: slower or faster by 5 % or more, the whole interval beyond 4 %."""
     below_layout_floor: bool
     """Whether it is slower or faster, but too small to be told from code placement."""
     rounds: int

@@ -115,8 +115,8 @@ def objects(builds: Mapping[str, AddonBuild | BuildFailure]) -> str:
 def legend(plan: Plan, baseline: str) -> tuple[str, ...]:
     """Explain the columns and marks of the tables."""
     marks = (
-        f"{FINDING_MARK} finding: {plan.spec.finding_pct:g} % or more; {FLOOR_MARK} below the layout floor: "
-        "a flag smaller than that can come from code placement alone"
+        f"{FINDING_MARK} finding: {plan.spec.finding_pct:g} % or more, interval beyond "
+        f"{plan.spec.layout_pct:g} %; {FLOOR_MARK} below the layout floor: code placement alone can do it"
     )
     return (
         f"change: time per operation against {baseline}, with its interval in percent; + is slower",
@@ -149,8 +149,8 @@ def method(plan: Plan, analysis: Analysis) -> tuple[str, ...]:
         "itself cannot tell."
     )
     finding = (
-        f"Finding: slower or faster by {spec.finding_pct:g} % or more. Two builds of different releases "
-        "differ by 1 to 4 % in code placement alone."
+        f"Finding: slower or faster by {spec.finding_pct:g} % or more, with the whole interval beyond "
+        f"{spec.layout_pct:g} %. Two builds of different releases differ by 1 to 4 % in code placement alone."
     )
     return (rounds, process, change, verdicts, finding)
 

@@ -220,7 +220,7 @@ def test_failed_cells_cost_only_themselves() -> None:
         ("open_key", N22),
     }
     assert analysis.headline == (
-        "Node 20.19.5 could not be compared with 22.21.1. No change of 5 % or more was found for "
+        "Node 20.19.5 could not be compared with 22.21.1. No finding for "
         "Node 24.11.1 against 22.21.1: of 2 SQLite operations 1 unchanged, 1 not measured."
     )
 
@@ -412,7 +412,8 @@ def test_headline_with_findings() -> None:
 def test_headline_with_faster_only_and_a_small_flag() -> None:
     assert headline_of({"select_range": 0.5, "select_point": 1.035}) == (
         "Node 24.11.1 is faster than 22.21.1 on 1 of 4 SQLite operations (select_range -50 %), "
-        "slower on none; 2 unchanged, 1 changed below 5 %; of 2 JS operations 2 unchanged."
+        "slower on none; 2 unchanged, 1 too small to tell from code placement; "
+        "of 2 JS operations 2 unchanged."
     )
 
 
@@ -427,7 +428,7 @@ def test_headline_names_the_largest_two() -> None:
 
 def test_headline_without_findings() -> None:
     assert headline_of({}) == (
-        "No change of 5 % or more was found for Node 24.11.1 against 22.21.1: "
+        "No finding for Node 24.11.1 against 22.21.1: "
         "of 4 SQLite operations 4 unchanged; of 2 JS operations 2 unchanged."
     )
 
@@ -441,7 +442,7 @@ def test_headline_with_findings_in_the_other_family_only() -> None:
 
 def test_headline_of_a_js_run_and_of_several_candidates() -> None:
     assert headline_of({"json_parse": 1.5}, N20, N22, N24, spec=Spec(command="js", versions=("20",))) == (
-        "No change of 5 % or more was found for Node 22.21.1 against 20.19.5: "
+        "No finding for Node 22.21.1 against 20.19.5: "
         "of 2 JS operations 2 unchanged; of 4 SQLite operations 4 unchanged. "
         "Node 24.11.1 is slower than 20.19.5 on 1 of 2 JS operations (json_parse +50 %), faster on none; "
         "1 unchanged; of 4 SQLite operations 4 unchanged."
@@ -450,7 +451,7 @@ def test_headline_of_a_js_run_and_of_several_candidates() -> None:
 
 def test_headline_uses_labels_where_there_are_any() -> None:
     a, b = "a:node24.11.1+bsm12.11.1", "b:node24.11.1+bsm12.11.1"
-    assert "found for b (Node 24.11.1) against a (Node 24.11.1):" in headline_of({}, a, b)
+    assert "No finding for b (Node 24.11.1) against a (Node 24.11.1):" in headline_of({}, a, b)
 
 
 def test_headline_of_a_single_version() -> None:
@@ -460,7 +461,7 @@ def test_headline_of_a_single_version() -> None:
 def test_headline_is_silent_about_families_that_were_not_planned() -> None:
     of = plan(N22, N24, ops={"json_parse": "js"})
     assert analyse(of, table(of, flat)).headline == (
-        "No change of 5 % or more was found for Node 24.11.1 against 22.21.1: of 1 JS operation 1 unchanged."
+        "No finding for Node 24.11.1 against 22.21.1: of 1 JS operation 1 unchanged."
     )
 
 
@@ -468,3 +469,20 @@ def test_a_sentence_of_the_headline_stays_short_whatever_is_found() -> None:
     factors = {"bind_text_ascii_10k": 2.14, "bind_text_twobyte_2k": 2.5, "select_range": 0.5}
     text = headline_of({**factors, "select_point": 1.035, "json_stringify": 0.75, "json_parse": 1.5})
     assert len(text) <= 220, text
+
+
+def test_a_finding_lies_beyond_code_placement_with_its_whole_interval() -> None:
+    of = plan(N22, N24, ops={"select_point": "sqlite", "open_key": "sqlite"})
+
+    def slower(_op: str, where: str, _round: int) -> float:
+        return 1.06 if where == N24 else 1.0
+
+    def unsteady(_op: str, where: str, number: int) -> float:
+        return (1.03, 1.075)[number % 2] if where == N24 else 1.0
+
+    sure = pick(analyse(of, table(of, slower)), "open_key", N24)
+    assert (sure.verdict, sure.finding, sure.below_layout_floor) == ("slower", True, False)
+    doubtful = pick(analyse(of, table(of, unsteady)), "open_key", N24)
+    assert doubtful.wall.change_pct > 5.0
+    assert doubtful.wall.ci_low_pct < 4.0
+    assert (doubtful.verdict, doubtful.finding, doubtful.below_layout_floor) == ("slower", False, True)
