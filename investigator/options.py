@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from investigator.errors import UsageError
-from investigator.spec import QUICK, THOROUGH, USUAL, Command, Spec, checked
+from investigator.spec import QUICK, THOROUGH, USUAL, Command, Preset, Spec, checked
 from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER, PRODUCTION, VARIATIONS, Profile
 
 _WHAT = "What is measured"
@@ -92,8 +92,8 @@ Rounds = Annotated[
 Budget = Annotated[
     float | None,
     typer.Option(
-        help=f"Minutes of measuring; default {USUAL.budget_min:g}, {QUICK.budget_min:g} with --quick, "
-        f"{THOROUGH.budget_min:g} with --thorough. The first rounds always run; more of them, for undecided "
+        help=f"Minutes of measuring; default {USUAL.budget_min:g}, {USUAL.pair_budget_min:g} with two "
+        f"versions, {QUICK.budget_min:g} with --quick, {THOROUGH.budget_min:g} with --thorough. The first rounds always run; more of them, for undecided "
         "cells, start only within it.",
         rich_help_panel=_HOW,
     ),
@@ -229,11 +229,15 @@ def make_spec(
             # A change that does not even count as slower is no finding, and rather no change than unknown.
             equivalence_pct=max(Spec(versions=()).equivalence_pct, margin),
             finding_pct=max(Spec(versions=()).finding_pct, margin),
-            budget_min=budget if budget is not None else preset.budget_min,
+            budget_min=_minutes(budget, preset, versions),
             seed=seed,
             fail_on=fail_on,
         )
     )
+
+
+def _minutes(budget: float | None, preset: Preset, versions: str) -> float:
+    return budget if budget is not None else preset.budget_for(versions.split(","))
 
 
 def _words(text: str) -> tuple[str, ...]:

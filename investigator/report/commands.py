@@ -44,7 +44,7 @@ def _options(
     }
     if not thorough:
         texts["--rounds"] = (str(spec.rounds), str(preset.rounds))
-        texts["--budget"] = (f"{spec.budget_min:g}", f"{preset.budget_min:g}")
+        texts["--budget"] = (f"{spec.budget_min:g}", f"{preset.budget_for(spec.versions):g}")
     yield from (
         (option, value) for option, (value, usual) in texts.items() if value is not None and value != usual
     )
@@ -66,4 +66,7 @@ def preset_of(spec: Spec) -> Preset:
         for preset in (USUAL, QUICK, THOROUGH)
         if (preset.passes, preset.max_rounds(spec.rounds)) == (spec.passes, spec.max_rounds)
     ]
-    return next((preset for preset in fitting if preset.budget_min == spec.budget_min), (*fitting, USUAL)[0])
+    return next(
+        (preset for preset in fitting if preset.budget_for(spec.versions) == spec.budget_min),
+        (*fitting, USUAL)[0],
+    )
