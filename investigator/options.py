@@ -93,8 +93,8 @@ Budget = Annotated[
     float | None,
     typer.Option(
         help=f"Minutes of measuring; default {USUAL.budget_min:g}, {USUAL.pair_budget_min:g} with two "
-        f"versions, {QUICK.budget_min:g} with --quick, {THOROUGH.budget_min:g} with --thorough. The first rounds always run; more of them, for undecided "
-        "cells, start only within it.",
+        f"versions, {QUICK.budget_min:g} with --quick, {THOROUGH.budget_min:g} with --thorough. The first "
+        "rounds always run; more of them, for undecided cells, start only within it.",
         rich_help_panel=_HOW,
     ),
 ]

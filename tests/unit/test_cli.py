@@ -74,7 +74,12 @@ def test_every_command_explains_itself(command: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["6 with --quick", "default 4.5, 2 with --quick, 20 with --thorough", "first rounds always run", "@^12"],
+    [
+        "6 with --quick",
+        "default 4.5, 7 with two versions, 2 with --quick, 20 with --thorough",
+        "first rounds always run",
+        "@^12",
+    ],
 )
 def test_help_says_defaults(words: str) -> None:
     text = " ".join(re.sub(r"[│|]", " ", plain(call("sqlite", "--help").stdout)).split())

@@ -141,6 +141,7 @@ def test_the_next_command_is_one_a_shell_can_read() -> None:
         cipher="sqlcipher",
         prebuilt=True,
         rounds=12,
+        budget_min=7.0,
     )
     words = shlex.split(command_line(spec, ops=("x", "y"), seed=2))
     assert words == [
