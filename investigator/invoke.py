@@ -165,6 +165,7 @@ def _job(
                 cold_calls=operation.cold_calls,
                 warmup_calls=pace.warmup_calls if pace else 0,
                 loops=pace.loops if pace else 0,
+                warmup_factor=operation.warmup_factor,
             )
         )
     return protocol.Job(

@@ -170,7 +170,8 @@ def _paces(plan: Plan, results: Sequence[Result]) -> dict[str, Pace]:
             paces[operation.name] = Pace(
                 op=operation.name,
                 warmup_calls=max(
-                    MIN_WARMUP_CALLS, math.ceil(plan.spec.passes * WARMUP_NS_PER_PASS / fastest)
+                    MIN_WARMUP_CALLS,
+                    math.ceil(operation.warmup_factor * plan.spec.passes * WARMUP_NS_PER_PASS / fastest),
                 ),
                 loops=max(1, math.ceil(PASS_NS / fastest)),
             )

@@ -35,6 +35,8 @@ class JobOperation(msgspec.Struct, frozen=True, kw_only=True):
     cold_calls: int
     warmup_calls: int
     loops: int
+    warmup_factor: int = 1
+    """Multiple of `Job.calibrate_ns` that it runs before its pace is taken."""
 
 
 class JobAddon(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ from investigator.operations import Family, Operation
 from investigator.store import disk_error, write_atomic
 
 MAX_WORKLOAD_BYTES = 8 << 20
+WARMUP_FACTOR = 4
+"""Nobody knows how long a user's code takes to tier up; alone in its process it may take its time."""
 MAX_ANSWER_BYTES = 64 << 10
 _STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _SUFFIXES = (".mjs", ".js", ".cjs")
@@ -94,7 +96,14 @@ def workload_operations(
                 )
             # One group for each operation: state of one must not age in the process of another.
             operations.append(
-                Operation(name=name, family=family, module=file, workload=key, group=f"workload:{name}")
+                Operation(
+                    name=name,
+                    family=family,
+                    module=file,
+                    workload=key,
+                    group=f"workload:{name}",
+                    warmup_factor=WARMUP_FACTOR,
+                )
             )
     names_seen = [operation.name for operation in operations]
     twice = next((name for name in names_seen if names_seen.count(name) > 1), None)

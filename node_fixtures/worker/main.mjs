@@ -201,10 +201,11 @@ class Worker {
 
   async #calibrate(op) {
     let spentNs = 0;
+    const warmNs = this.#job.calibrate_ns * (op.job.warmup_factor ?? 1);
     let warmCalls = 0;
     let nsPerCall = 0;
     let index = 0;
-    for (let calls = 1; spentNs < this.#job.calibrate_ns || warmCalls < CALIBRATION_MIN_CALLS; ) {
+    for (let calls = 1; spentNs < warmNs || warmCalls < CALIBRATION_MIN_CALLS; ) {
       const wallNs = await this.#batch(op, 'calibrate', index++, calls);
       spentNs += wallNs;
       warmCalls += calls;

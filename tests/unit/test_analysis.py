@@ -119,7 +119,7 @@ def test_an_equal_pair_is_no_change_and_a_large_one_a_finding() -> None:
     assert slow.wall.confidence == pytest.approx(1 - 6 / 256)
     assert slow.rounds == 8
     assert 0.0 < slow.noise_floor_pct < 2.0
-    assert analysis.undecided_ops == ("open_key",)  # the twin may come clean
+    assert analysis.undecided_ops == ()
 
 
 def test_cold_passes_are_compared_on_their_own() -> None:
@@ -180,7 +180,7 @@ def test_a_flagged_twin_forbids_every_verdict_on_the_operation() -> None:
     assert (judged.verdict, judged.finding, judged.rounds_needed) == ("undecided", False, None)
     assert judged.warnings[0].startswith("the baseline differs from itself (+")
     assert pick(analysis, "select_point", N24).verdict == "slower"
-    assert analysis.undecided_ops == ("open_key",)  # the twin may come clean  # more rounds do not help
+    assert analysis.undecided_ops == ("open_key",)  # the twin may come clean
     twin = next(c for c in analysis.controls if c.name == "twin")
     assert twin.values["flagged"] == 1
     assert "1 of 2 operations are flagged: open_key" in twin.text
