@@ -41,9 +41,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     addon_versions: dict[str, dict[str, str]] = {}
     """What the libraries themselves answered, by environment: SQLite and cipher versions."""
     measuring_s: float | None = None
-    """Length of the measuring stage: calibration and all rounds."""
+    """Length of all finished rounds, without the calibration."""
     timed_share: float | None = None
-    """Share of the rounds that lay inside timed passes."""
+    """Share of the rounds that lay inside timed passes, cold ones included."""
     harness_cpu_share: float | None = None
     """CPU time of this program over the length of the measuring stage."""
 
