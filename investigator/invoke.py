@@ -16,6 +16,7 @@ from investigator.engine.interface import Engine, Mount, Outcome, Task
 from investigator.errors import StoredFileError
 from investigator.exchange import UnreadableError, exchange, give, take
 from investigator.plan import Environment, Failure, Invocation, Pace, Plan
+from investigator.probes import ProbeBuild
 from investigator.store import disk_error
 from investigator.text import clean_text
 
@@ -37,6 +38,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of the user's own operations."""
     mailbox: Path | None
     """The generated data file."""
+    probes: Mapping[str, ProbeBuild] = {}
+    """By environment identifier; empty where no operation of the run needs a probe."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +142,8 @@ def _mounts(around: Surroundings, environment: Environment, io_folder: Path) -> 
         mounts.append(Mount(source=around.mailbox, target=PurePosixPath("/mailbox")))
     if (build := around.builds.get(environment.id)) is not None:
         mounts.append(Mount(source=build.directory, target=PurePosixPath("/addon")))
+    if (probe := around.probes.get(environment.id)) is not None:
+        mounts.append(Mount(source=probe.directory, target=PurePosixPath("/probe")))
     return tuple(mounts)
 
 
@@ -181,6 +186,28 @@ def _job(
         mailbox=None if around.mailbox is None else str(seen[PurePosixPath("/mailbox")]),
         scratch=str(engine.scratch),
         output=str(seen[PurePosixPath("/out")] / "events.jsonl"),
+        probe=_job_probe(around.probes.get(environment.id), seen),
+    )
+
+
+def _job_probe(
+    probe: ProbeBuild | None, seen: Mapping[PurePosixPath, PurePosixPath]
+) -> protocol.JobProbe | None:
+    if probe is None:
+        return None
+    root = seen[PurePosixPath("/probe")]
+
+    def inside(name: str | None) -> str | None:
+        return None if name is None else str(root / name)
+
+    return protocol.JobProbe(
+        boundary=str(root / probe.boundary),
+        boundary_napi=inside(probe.boundary_napi),
+        core=inside(probe.core),
+        replay=inside(probe.replay),
+        dialect=probe.dialect,
+        reason=probe.reason,
+        core_reason=probe.core_reason,
     )
 
 

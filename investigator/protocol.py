@@ -50,6 +50,29 @@ class JobAddon(msgspec.Struct, frozen=True, kw_only=True):
     encrypted: bool
 
 
+Dialect = Literal["v8", "napi"]
+"""Which API of Node an addon is written for: V8's own, or Node-API."""
+
+
+class JobProbe(msgspec.Struct, frozen=True, kw_only=True):
+    """The probe addons as the worker sees them; all are absolute paths of ``.node`` files."""
+
+    boundary: str
+    """The primitives through V8's API; also reads the CPU clock of the main thread."""
+    boundary_napi: str | None
+    """The primitives through Node-API; None where this Node's Node-API is too old for them."""
+    core: str | None
+    """Loops in C on the addon's own SQLite; None where there is no addon that brings one."""
+    replay: str | None
+    """The addon's own code on a SQLite that only plays recorded rows; None: see `reason`."""
+    dialect: Dialect | None
+    """API that the addon is written for; None without a replay."""
+    reason: str = ""
+    """Why there is no replay, one sentence."""
+    core_reason: str = ""
+    """Why there is no core module, one sentence."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """``job.json``, the worker's only argument."""
 
@@ -72,6 +95,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the events file to write."""
     calibrate_ns: int = 80_000_000
     """Warm-up time per operation in ``calibrate`` mode."""
+    probe: JobProbe | None = None
+    """Present where probes were built; each pass then also tells the main thread's CPU time."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", forbid_unknown_fields=True):
@@ -93,6 +118,10 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", forbid_unkno
     binding_build_id: str | None
     addon_versions: dict[str, str]
     """``sqlite``, ``cipher`` (what the library itself answers), empty in js."""
+    heap_limit_bytes: Count | None = None
+    """Size that V8 lets the heap grow to (``heap_size_limit``). None in older files."""
+    semi_space_bytes: Count | None = None
+    """Half of the young generation as it is committed at the start. None in older files."""
 
 
 class Begin(msgspec.Struct, frozen=True, kw_only=True, tag="begin", forbid_unknown_fields=True):
@@ -149,6 +178,12 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, tag="pass", forbid_unknown
     external_bytes: Count
     fold: Fold
     """The O(1) fold of the results: keeps the calls alive."""
+    main_user_us: Micros | None = None
+    """CPU time of the main thread alone, in user mode; None where no probe was loaded."""
+    main_system_us: Micros | None = None
+    """The same in the kernel."""
+    semi_space_bytes: Count | None = None
+    """Half of the young generation as it is committed after the pass: it grows. None in older files."""
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, tag="calibration", forbid_unknown_fields=True):

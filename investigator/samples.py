@@ -22,6 +22,11 @@ SWITCHES_PER_S_LIMIT = 100.0
 SWITCHES_LIMIT = 3
 """A pass with fewer involuntary switches is not disturbed by them, whatever their rate."""
 
+UNKNOWN_NS = -1
+"""Stands in a column of times that a run did not measure."""
+LATER_COLUMNS = {"main_user_ns": UNKNOWN_NS, "main_system_ns": UNKNOWN_NS}
+"""Columns that tables of older runs do not have, with what stands for them."""
+
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """One timed pass of one cell: a row of measurements.csv."""
@@ -33,7 +38,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     environment: str
     """Identifier of the environment, e.g. ``node24.11.1+bsm12.11.1``."""
     twin: bool
-    """Whether the process is the second one of the baseline in its round, its A/A twin."""
+    """Whether the process is the second one of its environment in the round; the baseline's is the A/A twin."""
     family: str
     """``sqlite`` or ``js``."""
     op: str
@@ -74,6 +79,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """Memory outside the heap that JavaScript objects hold after the pass."""
     disturbed: bool
     """Wall over CPU, steal or involuntary switches beyond their limits: kept, and marked."""
+    main_user_ns: int = UNKNOWN_NS
+    """CPU time in user mode of the main thread alone; -1 where no probe read it."""
+    main_system_ns: int = UNKNOWN_NS
+    """CPU time in the kernel of the main thread alone; -1 where no probe read it."""
 
 
 COLUMN_TYPES: dict[str, str] = {
@@ -193,6 +202,9 @@ def from_csv(source: Path | IO[str]) -> pd.DataFrame:
             f"{source}: the table of measurements cannot be read ({_first_line(error)}); "
             "it can be made again from the raw events of the run"
         ) from error
+    frame = frame.assign(
+        **{name: value for name, value in LATER_COLUMNS.items() if name not in frame.columns}
+    )
     missing = [name for name in COLUMN_TYPES if name not in frame.columns]
     if missing:
         raise StoredFileError(
@@ -228,7 +240,13 @@ def _sample(invocation: Invocation, family: str, event: Pass, steal_pct: float, 
         heap_used_bytes=event.heap_used_bytes,
         external_bytes=event.external_bytes,
         disturbed=disturbed,
+        main_user_ns=_nanoseconds(event.main_user_us),
+        main_system_ns=_nanoseconds(event.main_system_us),
     )
+
+
+def _nanoseconds(microseconds: int | None) -> int:
+    return UNKNOWN_NS if microseconds is None else microseconds * 1000
 
 
 def _count(event: Pass, *kinds: str) -> int:

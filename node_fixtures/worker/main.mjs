@@ -2,6 +2,7 @@
 // stderr belong to the program under test. Runs unchanged on every Node from 18 on and needs nothing else.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { getHeapStatistics } from 'node:v8';
 
 import { askVersions, loadDatabase } from './addon.mjs';
 import { GcLog, collectYoung, settle, stopYoungTasks } from './collector.mjs';
@@ -10,7 +11,8 @@ import { Events, describe } from './events.mjs';
 import { installGuards, running, step } from './guard.mjs';
 import { identity } from './identity.mjs';
 import { Operation } from './operation.mjs';
-import { coldPass, finish, timedPass } from './pass.mjs';
+import { coldPass, finish, semiSpaceBytes, timedPass, useThreadClock } from './pass.mjs';
+import { mainThreadClock, openProbe } from './probe.mjs';
 
 const { hrtime } = process;
 const exit = process.exit.bind(process);
@@ -74,7 +76,9 @@ class Worker {
     // Opening a database maps the binary, so ask first and look at the mappings then.
     const addon_versions = Database === undefined ? {} : askVersions(Database);
     const proof = identity(addon?.binding);
-    this.#events.emit({ type: 'hello', protocol: PROTOCOL, environment, ...proof, addon_versions });
+    const heap = { heap_limit_bytes: getHeapStatistics().heap_size_limit, semi_space_bytes: semiSpaceBytes() };
+    this.#events.emit({ type: 'hello', protocol: PROTOCOL, environment, ...proof, addon_versions, ...heap });
+    useThreadClock(mainThreadClock(this.#job));
     return Database;
   }
 
@@ -82,7 +86,8 @@ class Worker {
     this.#stage = 'operations';
     this.#alive = this.#job.operations.map((operation, position) => new Operation(operation, position));
     await this.#each('import', (op) => this.#begin(op, 'setup', 0, () => op.load(), 'import'));
-    await this.#each('setup', (op) => this.#setup(op, context(this.#job, Database, op)));
+    const probe = openProbe(this.#job);
+    await this.#each('setup', (op) => this.#setup(op, context(this.#job, Database, probe, op)));
     await rehearse(this.#gcLog);
     await this.#each('cold', (op) => this.#cold(op));
     await this.#each('checksum', (op) => this.#checksum(op, 'before'));
@@ -254,11 +259,12 @@ function unwrap(error) {
 }
 
 /** What a module's setup() gets. */
-function context(job, Database, op) {
+function context(job, Database, probe, op) {
   const dir = join(job.scratch, `${op.position}-${op.name.replace(/[^\w.-]/g, '_')}`);
   mkdirSync(dir, { recursive: true });
   const ctx = { dir, seed: job.seed, params: Object.freeze({ ...job.params }) };
   if (job.mailbox !== null) ctx.mailbox = job.mailbox;
+  if (probe !== null) ctx.probe = probe;
   if (Database !== undefined) {
     const { kind, encrypted } = job.addon;
     Object.assign(ctx, { Database, addon: Object.freeze({ kind, encrypted }), cipher: job.cipher });

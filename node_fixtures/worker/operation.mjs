@@ -31,7 +31,10 @@ export class Operation {
     this.use(pick(await import(url.href), this.job.workload, this.job.module));
   }
 
-  /** Take `{setup, run, teardown, restore}`; all but run may be missing. */
+  /**
+   * Take `{setup, run, loop, teardown, restore}`; all but run may be missing. `loop(state, from, calls)` stands in for
+   * `calls` calls of run from `i = from` and returns their fold: for loops that are to run outside JavaScript.
+   */
   use(functions) {
     this.#functions = functions;
   }
@@ -66,6 +69,7 @@ export class Operation {
   callMany(calls) {
     const from = this.next;
     this.next += calls;
+    if (this.#functions.loop !== undefined) return this.#functions.loop(this.#state, from, calls);
     return this.isAsync ? this.#loop.async(from, calls) : this.#loop.sync(from, calls);
   }
 
@@ -107,14 +111,14 @@ function pick(module, workload, path) {
 }
 
 function checked(found, path) {
-  const { setup, run, teardown, restore } = found;
+  const { setup, run, loop, teardown, restore } = found;
   if (typeof run !== 'function') throw new TypeError(`${path}: the workload has no function run(state, i)`);
-  for (const [name, value] of Object.entries({ setup, teardown, restore })) {
+  for (const [name, value] of Object.entries({ setup, loop, teardown, restore })) {
     if (value !== undefined && typeof value !== 'function') {
       throw new TypeError(`${path}: ${name} is not a function`);
     }
   }
-  return { setup, run, teardown, restore };
+  return { setup, run, loop, teardown, restore };
 }
 
 function missing(path, workload, named) {

@@ -1,7 +1,18 @@
 // The clock around the calls. Inside of it nothing happens but the calls.
+import { getHeapSpaceStatistics } from 'node:v8';
+
 import { isThenable } from './operation.mjs';
 
 const { hrtime, memoryUsage, resourceUsage } = process;
+
+// The main thread's CPU clock, where a probe was built: it writes [user, system] in microseconds.
+let readThreadTimes = null;
+const timesBefore = new Float64Array(2);
+const timesAfter = new Float64Array(2);
+
+export function useThreadClock(readTimes) {
+  readThreadTimes = readTimes;
+}
 
 /**
  * The operation's very first calls in this process; the fold is that of the calls after the first.
@@ -10,6 +21,7 @@ const { hrtime, memoryUsage, resourceUsage } = process;
  */
 export async function coldPass(operation, calls) {
   const usage = resourceUsage();
+  if (readThreadTimes !== null) readThreadTimes(timesBefore);
   const start = hrtime.bigint();
   const first = operation.callOnce();
   operation.isAsync = isThenable(first);
@@ -21,6 +33,7 @@ export async function coldPass(operation, calls) {
     fold = operation.callMany(calls - 1);
   }
   const end = hrtime.bigint();
+  if (readThreadTimes !== null) readThreadTimes(timesAfter);
   return reading(usage, start, end, resourceUsage(), fold);
 }
 
@@ -28,9 +41,11 @@ export async function coldPass(operation, calls) {
 export async function timedPass(operation, calls) {
   if (operation.isAsync) {
     const usage = resourceUsage();
+    if (readThreadTimes !== null) readThreadTimes(timesBefore);
     const start = hrtime.bigint();
     const fold = await operation.callMany(calls);
     const end = hrtime.bigint();
+    if (readThreadTimes !== null) readThreadTimes(timesAfter);
     return reading(usage, start, end, resourceUsage(), fold);
   }
   return syncPass(operation, calls);
@@ -38,9 +53,11 @@ export async function timedPass(operation, calls) {
 
 function syncPass(operation, calls) {
   const usage = resourceUsage();
+  if (readThreadTimes !== null) readThreadTimes(timesBefore);
   const start = hrtime.bigint();
   const fold = operation.callMany(calls);
   const end = hrtime.bigint();
+  if (readThreadTimes !== null) readThreadTimes(timesAfter);
   return reading(usage, start, end, resourceUsage(), fold);
 }
 
@@ -51,6 +68,7 @@ function reading(before, start, end, after, fold) {
 /** A `Pass` event from a reading: collections, memory and differences, all of it outside the clock. */
 export async function finish(gcLog, { op, phase, index, calls }, { before, start, end, after, fold }) {
   const memory = memoryUsage();
+  const main = readThreadTimes === null ? {} : threadTimes();
   return {
     type: 'pass',
     op,
@@ -68,5 +86,21 @@ export async function finish(gcLog, { op, phase, index, calls }, { before, start
     heap_used_bytes: memory.heapUsed,
     external_bytes: memory.external,
     fold,
+    ...main,
+    semi_space_bytes: semiSpaceBytes(),
   };
+}
+
+/** CPU time of the main thread in the pass that was read last. */
+function threadTimes() {
+  return {
+    main_user_us: Math.round(timesAfter[0] - timesBefore[0]),
+    main_system_us: Math.round(timesAfter[1] - timesBefore[1]),
+  };
+}
+
+/** Half of the young generation as it is committed now. */
+export function semiSpaceBytes() {
+  const space = getHeapSpaceStatistics().find((one) => one.space_name === 'new_space');
+  return Math.floor((space?.space_size ?? 0) / 2);
 }
