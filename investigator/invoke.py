@@ -248,6 +248,7 @@ def _task(
         ),
         purpose=f"round {invocation.round}: {environment.id} {invocation.group}",
         mounts=mounts,
+        environment=environment.variables,
         timeout_s=timeout_s,
         cpus=spec.cpus,
         scratch_on_disk=spec.storage == "disk",

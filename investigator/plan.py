@@ -4,7 +4,9 @@ Words: an *arm* is an environment as it is scheduled (the baseline is scheduled 
 arm being the A/A twin); a *group* is the set of operations that share a process.
 """
 
+import hashlib
 import random
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -13,7 +15,9 @@ from investigator.addons import AddonPackage
 from investigator.errors import UsageError
 from investigator.nodes.interface import NodeBuild
 from investigator.operations import Operation
-from investigator.spec import Flavor, Spec
+from investigator.spec import Axis, Flavor, Spec
+
+_PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]{1,24}")
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,11 +26,14 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """``node24.11.1+bsm12.11.1``, prefixed by the label where one is given: ``a:node24.11.1+bsm12.11.1``."""
     label: str | None
+    """Of the Node build, or of the addon where addons are compared."""
     node: NodeBuild
     addon: AddonPackage | None
     """None in ``js`` runs."""
     flavor: Flavor = "source"
     node_flags: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
+    """Environment variables of its processes."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,37 +89,73 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return next(environment for environment in self.environments if environment.id == identifier)
 
 
-def environment_id(node: NodeBuild, addon: AddonPackage | None, flavor: Flavor) -> str:
-    """Identifier of an environment, stable and readable: ``a:node24.11.1+bsm12.11.1-prebuilt``."""
-    label = f"{node.label}:" if node.label else ""
+def environment_id(
+    node: NodeBuild,
+    addon: AddonPackage | None,
+    flavor: Flavor,
+    *,
+    label: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> str:
+    """Identifier of an environment, stable and readable: ``a:node24.11.1+bsm12.11.1-prebuilt-SIZE=3``.
+
+    Args:
+        node: its Node build, whose label is the prefix where there is no other.
+        addon: its addon.
+        flavor: how the addon's binary came about.
+        label: the addon's label, where addons are compared.
+        variables: environment variables of its processes.
+    """
+    prefix = f"{label or node.label}:" if label or node.label else ""
     suffix = "" if addon is None else f"+{addon.short}"
     patched = f"-patch{addon.patch_sha256[:8]}" if addon is not None and addon.patch_sha256 else ""
     prebuilt = "-prebuilt" if addon is not None and flavor == "prebuilt" else ""
-    return f"{label}node{node.version}{suffix}{patched}{prebuilt}"
+    told = "".join(f"-{name}={_brief(value)}" for name, value in sorted((variables or {}).items()))
+    return f"{prefix}node{node.version}{suffix}{patched}{prebuilt}{told}"
 
 
-def find_baseline(environments: Sequence[Environment], wanted: str | None) -> str:
-    """Identifier of the environment with that label, version, major or identifier; the first for None.
+def _brief(value: str) -> str:
+    return value if _PLAIN_VALUE.fullmatch(value) else hashlib.sha256(value.encode()).hexdigest()[:8]
+
+
+def find_baseline(environments: Sequence[Environment], wanted: str | None, axis: Axis = "node") -> str:
+    """Identifier of the environment with that label, identifier, version or major; the first for None.
+
+    Versions are those of Node, or of the addon where the axis is the addon; there its name, or
+    ``NAME@VERSION``, does as well.
 
     Raises:
         UsageError: no environment, or more than one, answers to `wanted`.
     """
     if wanted is None:
         return environments[0].id
+    release = wanted.removeprefix("v")
     for matches in (
         [e for e in environments if wanted in {e.label, e.id}],
-        [e for e in environments if e.node.version == wanted.removeprefix("v")],
-        [e for e in environments if e.node.version.startswith(wanted.removeprefix("v") + ".")],
+        [e for e in environments if release in _answers_to(e, axis)],
+        [e for e in environments if any(name.startswith(f"{release}.") for name in _answers_to(e, axis))],
     ):
         if len(matches) == 1:
             return matches[0].id
         if matches:
+            what, example = ("addons", "a=NAME@12.11.1") if axis == "addon" else ("versions", "a=24.11.1")
             raise UsageError(
-                f"--baseline {wanted} fits {len(matches)} of the versions; "
-                "give it a label (a=24.11.1) and name that."
+                f"--baseline {wanted} fits {len(matches)} of the {what}; "
+                f"give it a label ({example}) and name that."
             )
-    known = ", ".join(e.label or e.node.version for e in environments)
-    raise UsageError(f"--baseline {wanted[:80]} is not among the versions of this run ({known}).")
+    known = ", ".join(e.label or _answers_to(e, axis)[-1] for e in environments)
+    what = "addons" if axis == "addon" else "versions"
+    raise UsageError(f"--baseline {wanted[:80]} is not among the {what} of this run ({known}).")
+
+
+def _answers_to(environment: Environment, axis: Axis) -> tuple[str, ...]:
+    """Names that ``--baseline`` may use, the shortest that says it all last."""
+    addon = environment.addon
+    if axis == "node" or addon is None:
+        return (environment.node.version,)
+    if not addon.version:
+        return (addon.name,)
+    return (addon.name, f"{addon.name}@{addon.version}", addon.version)
 
 
 def schedule(plan: Plan, round_number: int, cells: Mapping[str, Sequence[str]]) -> tuple[Invocation, ...]:

@@ -15,6 +15,8 @@ from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER
 SPEC_SCHEMA = 1
 
 Command = Literal["sqlite", "js"]
+Axis = Literal["node", "addon"]
+"""What differs between the environments: Node versions under one addon, or addons on one Node version."""
 EngineChoice = Literal["auto", "docker", "local"]
 Storage = Literal["tmpfs", "disk"]
 Flavor = Literal["source", "prebuilt"]

@@ -2,9 +2,10 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from investigator.engine.interface import Outcome, Task
@@ -16,7 +17,7 @@ from investigator.protocol import JobMode, Pass
 from investigator.samples import samples_from_events, to_frame
 from investigator.workloads import copy_workloads
 from tests.fakes.worker_engine import WorkerEngine
-from tests.unit.test_measure import BASE, OPS, bench_of
+from tests.unit.test_measure import BASE, OPS, OTHER, bench_of
 
 Lines = list[dict[str, object]]
 Spoil = Callable[[Lines, int], Outcome | None]
@@ -271,3 +272,26 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
         pass
     with pytest.raises(HostUnfitError, match="no space is left"):
         copy_workloads(("mine.mjs",), tmp_path / "workloads")
+
+
+def test_variables_of_an_environment_reach_its_processes_and_no_other(tmp_path: Path) -> None:
+    engine = WorkerEngine(lambda _environment, _op: 50_000.0)
+    around = bench_of(tmp_path, engine).around
+    changed = tuple(
+        msgspec.structs.replace(e, variables={"SIZE": "10"} if e.id == BASE else {})
+        for e in around.plan.environments
+    )
+    around = msgspec.structs.replace(around, plan=msgspec.structs.replace(around.plan, environments=changed))
+    seen: list[Mapping[str, str]] = []
+    run = engine.run
+
+    def watched(task: Task) -> Outcome:
+        seen.append(task.environment)
+        return run(task)
+
+    engine.run = watched  # type: ignore[method-assign]
+    for name in (BASE, OTHER):
+        job = Invocation(round=1, position=0, environment=name, twin=False, group="sqlite", operations=OPS)
+        paces = {op: Pace(op=op, warmup_calls=3, loops=100) for op in OPS}
+        invoke(engine, around, job, mode="measure", paces=paces, timeout_s=9.0, keep=None)
+    assert seen == [{"SIZE": "10"}, {}]

@@ -1,5 +1,6 @@
 """The schedule: seeded, interleaved, the baseline twice, operations in one order for all arms of a round."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,21 @@ PLAN = plan_of(environment("20.19.5"), environment("24.11.1"))
 CELLS = {e.id: tuple(o.name for o in PLAN.operations) for e in PLAN.environments}
 
 
+@pytest.mark.parametrize(
+    ("variables", "suffix"),
+    [
+        ({}, ""),
+        ({"B": "x", "A": "10"}, "-A=10-B=x"),
+        ({"A": "two words"}, f"-A={sha256(b'two words').hexdigest()[:8]}"),
+        ({"A": "x" * 25}, f"-A={sha256(b'x' * 25).hexdigest()[:8]}"),
+    ],
+)
+def test_variables_are_part_of_an_identifier(variables: dict[str, str], suffix: str) -> None:
+    known = environment("24.11.1")
+    identifier = environment_id(known.node, known.addon, "source", variables=variables)
+    assert identifier == f"node24.11.1+bsm12.11.1{suffix}"
+
+
 def test_identifiers() -> None:
     assert environment("24.11.1").id == "node24.11.1+bsm12.11.1"
     assert environment("24.11.1", "a").id == "a:node24.11.1+bsm12.11.1"
@@ -85,6 +101,47 @@ def test_only_the_cells_that_are_left() -> None:
     assert len(jobs) == 3
     assert {j.operations for j in jobs} == {("insert_row",)}
     assert {j.environment for j in schedule(PLAN, 9, {base: ("insert_row",)})} == {base}
+
+
+def release(
+    version: str, label: str | None = None, name: str = "better-sqlite3-multiple-ciphers"
+) -> Environment:
+    """An environment of a run that compares addons."""
+    node = environment("24.11.1").node
+    addon = AddonPackage(name=name, version=version)
+    identifier = environment_id(node, addon, "source", label=label)
+    return Environment(id=identifier, label=label, node=node, addon=addon)
+
+
+def test_identifiers_where_addons_are_compared() -> None:
+    assert release("13.0.3").id == "node24.11.1+bsm13.0.3"
+    assert release("13.0.3", "new").id == "new:node24.11.1+bsm13.0.3"
+
+
+def test_baseline_by_addon_release() -> None:
+    environments = (
+        release("12.11.1"),
+        release("12.4.1"),
+        release("13.0.3", "new"),
+        release("", name="node:sqlite"),
+        release("12.4.1", name="better-sqlite3"),
+    )
+    ids = [e.id for e in environments]
+
+    def found(wanted: str | None) -> int:
+        return ids.index(find_baseline(environments, wanted, "addon"))
+
+    assert found(None) == 0
+    assert found("v12.11.1") == 0
+    assert found("13") == found("new") == found(ids[2]) == found("13.0.3") == 2
+    assert found("node:sqlite") == 3
+    assert found("better-sqlite3@12.4.1") == found("better-sqlite3") == 4
+    with pytest.raises(UsageError, match=r"12.4.1 fits 2 of the addons; give it a label .*NAME@"):
+        found("12.4.1")
+    with pytest.raises(
+        UsageError, match=r"not among the addons of this run .*12.11.1, 12.4.1, new, node:sqlite"
+    ):
+        found("24.11.1")
 
 
 def test_baseline_by_version_major_label_and_default() -> None:
