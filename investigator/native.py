@@ -35,6 +35,8 @@ CONTROL_TIMEOUT_S: Final = 120.0
 NATIVE_TIMEOUT_S: Final = 300.0
 
 _KIND: Final = "host-programs"
+_NATIVE: Final = "sqlcipher_bench/native"
+_PROGRAM_SOURCES: Final = ("host.c", "bench.c")
 _OBJECT: Final = "sqlite3.o"
 _SOURCES: Final = "package/deps/sqlite3"
 _DEFINES: Final = "package/deps/defines.gypi"
@@ -146,7 +148,9 @@ def compile_host_program(engine: Engine, build: AddonBuild) -> Path | BuildFailu
                 "base": base_identity(engine),
                 "compiler": build.compiler or compiler_of(engine),
                 "flags": flags,
-                "program": resources.digest("sqlcipher_bench/native"),
+                "program": resources.digest(
+                    *(f"{_NATIVE}/{name}" for name in (*_PROGRAM_SOURCES, "bench.h"))
+                ),
                 "sqlite": [_amalgamation_sha256(build, name) for name in ("sqlite3.c", "sqlite3.h")],
                 "object": build.sqlite3_object_sha256,
             }
@@ -190,7 +194,7 @@ def _compile(engine: Engine, directory: Path, build: AddonBuild, flags: Sequence
     out = directory / "out"
     out.mkdir()
     mounts = {
-        "native": Mount(source=resources.root() / "sqlcipher_bench/native", target=PurePosixPath("/native")),
+        "native": Mount(source=resources.root() / _NATIVE, target=PurePosixPath("/native")),
         "addon": Mount(source=build.directory, target=PurePosixPath("/addon")),
         "out": Mount(source=out, target=PurePosixPath("/out"), writable=True),
     }
@@ -215,7 +219,7 @@ def _compile(engine: Engine, directory: Path, build: AddonBuild, flags: Sequence
         *flags,
         *_WARNINGS,
         f"-I{seen['addon'] / _SOURCES}",
-        str(seen["native"] / "host.c"),
+        *(str(seen["native"] / name) for name in _PROGRAM_SOURCES),
         str(amalgamation),
         "-o",
         str(seen["out"] / PROGRAM),
@@ -330,14 +334,11 @@ def run_host_control(
     Returns:
         The passes; None where the program failed: a run goes on without its host control.
     """
-    try:
-        profile = Profile(name="control", cipher=cipher)
-        lines = _run_program(engine, program, mailbox, "control", profile, passes, cpus, CONTROL_TIMEOUT_S)
-        return _readings(lines)[0]
-    except _FailedError as failure:
-        if notify is not None:
-            notify(f"no host control: {failure}")
-        return None
+    profile = Profile(name="control", cipher=cipher)
+    return _first_reading(
+        lambda: _run_program(engine, program, mailbox, "control", profile, passes, cpus, CONTROL_TIMEOUT_S),
+        notify,
+    )
 
 
 def run_node_control(
@@ -356,15 +357,22 @@ def run_node_control(
         "node": Mount(source=node.directory, target=PurePosixPath("/node")),
         "fixtures": Mount(source=resources.root() / "node_fixtures", target=PurePosixPath("/loop")),
     }
-    seen = {name: engine.inside(mount) for name, mount in mounts.items()}
 
-    def command(output: str) -> tuple[str, ...]:
+    def command(seen: Mapping[str, PurePosixPath], output: str) -> tuple[str, ...]:
         script = str(seen["fixtures"] / "host_loop.mjs")
         return (str(seen["node"] / "bin/node"), script, output, str(passes), str(PASS_MS))
 
+    return _first_reading(
+        lambda: _run_measuring(engine, mounts, command, {}, cpus, CONTROL_TIMEOUT_S), notify
+    )
+
+
+def _first_reading(
+    run: Callable[[], tuple[_Line, ...]], notify: Callable[[str], None] | None
+) -> HostReading | None:
+    """First reading of what a program wrote; None, told to `notify`, where there is none."""
     try:
-        lines = _run_measuring(engine, command, tuple(mounts.values()), {}, cpus, CONTROL_TIMEOUT_S)
-        return _readings(lines)[0]
+        return _readings(run())[0]
     except _FailedError as failure:
         if notify is not None:
             notify(f"no host control: {failure}")
@@ -423,10 +431,9 @@ def _run_program(
         "sql": Mount(source=resources.root() / "sqlcipher_bench", target=PurePosixPath("/sql")),
         "mailbox": Mount(source=mailbox, target=PurePosixPath("/mailbox")),
     }
-    seen = {name: engine.inside(mount) for name, mount in mounts.items()}
     pragmas = [word for name, value in profile.pragmas.items() for word in ("--pragma", f"{name}={value}")]
 
-    def command(output: str) -> tuple[str, ...]:
+    def command(seen: Mapping[str, PurePosixPath], output: str) -> tuple[str, ...]:
         return (
             *(str(seen["program"] / program.name), mode),
             *("--mailbox", str(seen["mailbox"]), "--sql", str(seen["sql"])),
@@ -435,25 +442,29 @@ def _run_program(
         )
 
     environment = {} if profile.cipher == NO_CIPHER else {"INVESTIGATE_KEY": PASSPHRASE}
-    return _run_measuring(engine, command, tuple(mounts.values()), environment, cpus, timeout_s)
+    return _run_measuring(engine, mounts, command, environment, cpus, timeout_s)
 
 
 def _run_measuring(
     engine: Engine,
-    command: Callable[[str], tuple[str, ...]],
-    mounts: tuple[Mount, ...],
+    mounts: Mapping[str, Mount],
+    command: Callable[[Mapping[str, PurePosixPath], str], tuple[str, ...]],
     environment: Mapping[str, str],
     cpus: str | None,
     timeout_s: float,
 ) -> tuple[_Line, ...]:
-    """Run a program that writes JSON lines into the file whose path `command` takes; the lines, complete."""
+    """Run a program that writes JSON lines into a file; the lines, complete.
+
+    `command` takes the places of the mounts and of that file, as the program sees them.
+    """
     with exchange() as folder:
         out = Mount(source=folder / "out", target=PurePosixPath("/out"), writable=True)
+        seen = {name: engine.inside(mount) for name, mount in mounts.items()}
         outcome = engine.run(
             Task(
-                command=command(str(engine.inside(out) / "lines.jsonl")),
+                command=command(seen, str(engine.inside(out) / "lines.jsonl")),
                 purpose="host control",
-                mounts=(*mounts, out),
+                mounts=(*mounts.values(), out),
                 environment=environment,
                 timeout_s=timeout_s,
                 cpus=cpus,

@@ -92,7 +92,20 @@ JS = (
 )
 """Pure JavaScript: the seven workloads of the published comparison, and the twin of ``select_range``."""
 
-CATALOGUE = (*SQLITE, *JS)
+CORE = tuple(
+    Operation(
+        name=f"core.{operation.name}",
+        family="core",
+        module="sqlcipher_bench/operations/core.mjs",
+        workload=f"core.{operation.name}",
+        cold_calls=operation.cold_calls,
+        group="core",
+    )
+    for operation in SQLITE
+)
+"""The SQL of each sqlite operation in a C loop: a twin without JavaScript, for the explain phase."""
+
+CATALOGUE = (*SQLITE, *JS, *CORE)
 
 _BY_NAME = {operation.name: operation for operation in CATALOGUE}
 

@@ -322,11 +322,12 @@ def test_native_without_a_value_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_every_section_that_the_program_asks_for_exists() -> None:
-    program = (resources.root() / "sqlcipher_bench/native/host.c").read_text()
+    program = (resources.root() / "sqlcipher_bench/native/bench.c").read_text()
     queries = (resources.root() / "sqlcipher_bench/queries.sql").read_text()
-    asked = set(re.findall(r'(?:execute_section|prepare)\(bench, "(\w+)"\)', program))
+    asked = set(re.findall(r'(?:execute|prepare)_section\(bench, (?:bench->)?db, "(\w+)"\)', program))
+    asked |= set(re.findall(r'execute_section\(loop->bench, loop->db, "(\w+)"\)', program))
     asked |= set(re.findall(r'section\(bench->queries, "(\w+)"\)', program))
-    asked |= set(re.findall(r'^\t\{"\w+", "(\w+)", run_\w+', program, re.MULTILINE))
+    asked |= set(re.findall(r'\.(?:name|undo_section) = "(\w+)"', program))
     assert {"select_range", "open_key", "pragmas", "load_message", "undo_inserts", "checkpoint"} <= asked
     assert asked <= set(re.findall(r"^-- name: (\w+)$", queries, re.MULTILINE))
 

@@ -9,7 +9,7 @@ import { applyPragmas, settingsOf } from './pragmas.mjs';
 import { schema, sql } from './sql.mjs';
 
 // Public on purpose: the data are synthetic, and a reproduction has to open the same file.
-const PASSPHRASE = 'a public passphrase for synthetic mail';
+export const PASSPHRASE = 'a public passphrase for synthetic mail';
 const PLAIN_HEADER = 'SQLite format 3\0';
 const FIELDS = ['id', 'mailbox', 'uid', 'date', 'subject', 'sender', 'flags', 'size', 'body'];
 
@@ -148,7 +148,7 @@ function assertEncryption(ctx, file) {
   }
 }
 
-function isEncrypted(ctx) {
+export function isEncrypted(ctx) {
   return ctx.addon.encrypted && ctx.cipher !== 'none';
 }
 
