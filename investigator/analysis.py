@@ -323,25 +323,13 @@ def _judge_pair(
 
 def _processes(candidate: Sequence[Arm], baseline: Sequence[Arm]) -> Processes:
     return Processes(
-        candidate_wall=_geometric_mean([arm.wall for arm in candidate]),
+        candidate_wall=np.column_stack([arm.wall for arm in candidate]),
         baseline_wall=np.column_stack([arm.wall for arm in baseline]),
-        candidate_cpu=_geometric_mean([arm.cpu for arm in candidate]),
+        candidate_cpu=np.column_stack([arm.cpu for arm in candidate]),
         baseline_cpu=np.column_stack([arm.cpu for arm in baseline]),
-        candidate_fastest=_geometric_mean([arm.fastest for arm in candidate]),
+        candidate_fastest=np.column_stack([arm.fastest for arm in candidate]),
         baseline_fastest=np.column_stack([arm.fastest for arm in baseline]),
     )
-
-
-def _geometric_mean(values: Sequence[FloatArray]) -> FloatArray:
-    """One value a round; two arms only where the baseline is the candidate, against its own predecessor."""
-    if len(values) == 1:
-        return values[0]
-    logs = np.log(np.column_stack(values))
-    present = np.isfinite(logs)
-    sums, counts = np.where(present, logs, 0.0).sum(axis=1), present.sum(axis=1)
-    means: FloatArray = np.full(len(logs), np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return np.exp(means)
 
 
 def _beyond_layout(wall: Interval, spec: Spec) -> bool:

@@ -56,7 +56,7 @@ class Invocation(msgspec.Struct, frozen=True, kw_only=True):
     """Place in the round, from 0."""
     environment: str
     twin: bool
-    """Whether this is the second arm of the baseline."""
+    """Whether this is the second process of its environment in the round; the baseline's is the A/A twin."""
     group: str
     operations: tuple[str, ...]
     """Order of setup and passes; equal for all arms of a round."""
@@ -164,7 +164,8 @@ def schedule(plan: Plan, round_number: int, cells: Mapping[str, Sequence[str]]) 
     Args:
         plan: environments, baseline, operations and seed.
         round_number: from 1.
-        cells: operations to measure for each environment identifier; the baseline gets a twin.
+        cells: operations to measure for each environment identifier; the baseline gets a twin, and so does
+            the candidate where there is only one (noise between processes is most of the noise).
 
     Returns:
         One invocation for each arm and group; operations in an order equal for all arms of the round.
@@ -177,7 +178,7 @@ def schedule(plan: Plan, round_number: int, cells: Mapping[str, Sequence[str]]) 
     jobs = [
         (environment, twin, group, chosen)
         for environment, wanted in cells.items()
-        for twin in ((False, True) if environment == plan.baseline else (False,))
+        for twin in ((False, True) if environment == plan.baseline or len(cells) == 2 else (False,))
         for group in groups
         if (chosen := tuple(n for n in order if group_of[n] == group and n in frozenset(wanted)))
     ]

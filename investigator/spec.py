@@ -56,7 +56,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
         return rounds if self.single_look else max(rounds * 2, self.at_most)
 
 
-USUAL = Preset(pair_budget_min=7.0)
+USUAL = Preset(pair_budget_min=8.0)
 QUICK = Preset(option="--quick", rounds=6, passes=2, budget_min=2.0, single_look=True)
 THOROUGH = Preset(option="--thorough", budget_min=20.0, at_most=32)
 

@@ -38,18 +38,27 @@ def confidence_per_look(looks: int) -> float:
 
 
 def effects(candidate: FloatArray, baseline: FloatArray) -> FloatArray:
-    """Effect of each round: log(candidate) - mean of log(baseline) over the baseline processes of that round.
+    """Effect of each round: mean log of the candidate's processes less that of the baseline's.
 
-    `candidate` has shape (rounds,), `baseline` (rounds, processes); both hold process values, NaN where a
-    process is missing. A round counts when the candidate and at least one baseline process are there.
+    Both hold process values of shape (rounds,) or (rounds, processes), NaN where a process is missing. A round
+    counts when each side has at least one process there.
     """
-    logs = np.log(baseline)
-    present = np.isfinite(logs)
-    counts = present.sum(axis=1)
-    sums = np.where(present, logs, 0.0).sum(axis=1)
-    reference = np.divide(sums, counts, out=np.full(len(candidate), np.nan), where=counts > 0)
-    differences = np.log(candidate) - reference
+    differences = _mean_log(candidate) - _mean_log(baseline)
     return np.asarray(differences[np.isfinite(differences)], dtype=np.float64)
+
+
+def _mean_log(values: FloatArray) -> FloatArray:
+    """One value a round, NaN where no process is there."""
+    logs = np.log(columns(values))
+    present = np.isfinite(logs)
+    counts, sums = present.sum(axis=1), np.where(present, logs, 0.0).sum(axis=1)
+    means: FloatArray = np.divide(sums, counts, out=np.full(len(logs), np.nan), where=counts > 0)
+    return means
+
+
+def columns(values: FloatArray) -> FloatArray:
+    """Process values as (rounds, processes): one process a round may come without its second axis."""
+    return values[:, np.newaxis] if values.ndim == 1 else values
 
 
 def interval(effect: FloatArray, confidence: float) -> Interval:

@@ -24,7 +24,7 @@ def process_values(
     """
     mutator = np.maximum(wall_ns - gc_pause_ns, 0.0)
     return _positive(
-        _lower_quartile(group, groups, _per_call(mutator, calls))
+        lower_quartile(group, groups, _per_call(mutator, calls))
         + _mean_per_call(group, groups, gc_pause_ns, calls)
     )
 
@@ -56,7 +56,7 @@ def cpu_values(
     one_thread = np.maximum(np.minimum(cpu_ns, wall_ns) - gc_pause_ns, 0.0)
     beyond_wall = np.maximum(cpu_ns - wall_ns, 0.0)
     return _positive(
-        _lower_quartile(group, groups, _per_call(one_thread, calls))
+        lower_quartile(group, groups, _per_call(one_thread, calls))
         + _mean_per_call(group, groups, beyond_wall, calls)
         + _mean_per_call(group, groups, np.minimum(gc_pause_ns, cpu_ns), calls)
     )
@@ -101,8 +101,8 @@ def _mean_per_call(group: IntArray, groups: int, total: FloatArray, calls: Float
     return result
 
 
-def _lower_quartile(group: IntArray, groups: int, values: FloatArray) -> FloatArray:
-    """`numpy.quantile` (linear) of each group in one sort of all values."""
+def lower_quartile(group: IntArray, groups: int, values: FloatArray) -> FloatArray:
+    """`numpy.quantile` (linear, at `LOWER_QUARTILE`) of each group in one sort of all values."""
     usable = np.isfinite(values)
     group, values = group[usable], values[usable]
     ordered = values[np.lexsort((values, group))]

@@ -12,6 +12,7 @@ import math
 import msgspec
 import numpy as np
 
+from investigator.stats.intervals import columns
 from investigator.stats.process import FloatArray
 
 GAP_RANGE = (0.7, 2.5)
@@ -41,21 +42,20 @@ class States(msgspec.Struct, frozen=True, kw_only=True):
 def two_states(candidate: FloatArray, baseline: FloatArray, effect: float) -> States | None:
     """The two states that could explain `effect`, where the rounds speak for them; else None.
 
-    `candidate` has shape (rounds,), `baseline` (rounds, processes), both process values with NaN for missing;
-    `effect` is the claimed effect on the log scale. Two explanations are compared round by round: a shift
-    (each candidate one gap from each baseline process of its round) and two states (each process in either).
-    The second always fits better, having more freedom; a round counts as mixed only where it fits better by
-    far.
+    Both hold process values, shape (rounds,) or (rounds, processes), NaN for missing; `effect` is the claimed
+    effect on the log scale. Two explanations are compared round by round: a shift (each candidate one gap from
+    each baseline process of its round) and two states (each process in either). The second always fits better,
+    having more freedom; a round counts as mixed only where it fits better by far.
     """
-    values = _complete_rounds(candidate, baseline)
+    candidates = columns(candidate).shape[1]
+    values = _complete_rounds(columns(candidate), columns(baseline))
     rounds = len(values)
     if rounds < 2 or effect == 0.0 or not math.isfinite(effect):
         return None
     patterns = np.array(list(itertools.product((0.0, 1.0), repeat=values.shape[1])))
     centred = patterns - patterns.mean(axis=1, keepdims=True)
-    shift = int(
-        np.flatnonzero((patterns[:, 1:] == (effect < 0)).all(axis=1) & (patterns[:, 0] == (effect > 0)))[0]
-    )
+    of_candidate = np.arange(values.shape[1]) < candidates
+    shift = int(np.flatnonzero((patterns == np.where(of_candidate, effect > 0, effect < 0)).all(axis=1))[0])
     gaps = _possible_gaps(values, abs(effect))
     if len(gaps) == 0:
         return None
@@ -78,14 +78,16 @@ def two_states(candidate: FloatArray, baseline: FloatArray, effect: float) -> St
 
 
 def _complete_rounds(candidate: FloatArray, baseline: FloatArray) -> FloatArray:
-    """Logs of shape (rounds, 1 + processes); a missing baseline process is stood in for by its twin."""
-    logs = np.log(np.column_stack([candidate, baseline]))
-    present = np.isfinite(logs)
-    logs = logs[present[:, 0] & present[:, 1:].any(axis=1)]
-    for row in logs:
-        missing = ~np.isfinite(row)
-        row[missing] = np.nanmean(row[1:])
-    return np.asarray(logs, dtype=np.float64)
+    """Logs of shape (rounds, processes of both); a missing process is stood in for by its twin."""
+    sides = [np.log(candidate), np.log(baseline)]
+    whole = np.logical_and(*(np.isfinite(side).any(axis=1) for side in sides))
+    filled = []
+    for side in sides:
+        kept = side[whole]
+        present = np.isfinite(kept)
+        means = np.where(present, kept, 0.0).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+        filled.append(np.where(present, kept, means[:, np.newaxis]))
+    return np.asarray(np.hstack(filled), dtype=np.float64)
 
 
 def _possible_gaps(values: FloatArray, effect: float) -> FloatArray:

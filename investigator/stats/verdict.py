@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from investigator.stats.intervals import MIN_ROUNDS, Interval, effects, interval
+from investigator.stats.intervals import MIN_ROUNDS, Interval, columns, effects, interval
 from investigator.stats.process import FloatArray
 from investigator.stats.states import States, two_states
 
@@ -47,7 +47,7 @@ class Processes(msgspec.Struct, frozen=True, kw_only=True):
     """Process values of one operation for one pair, one row a round, NaN where a process is missing."""
 
     candidate_wall: FloatArray
-    """Shape (rounds,)."""
+    """Shape (rounds,), or (rounds, processes) where the candidate is measured twice a round as well."""
     baseline_wall: FloatArray
     """Shape (rounds, processes): two columns for a twin-averaged baseline."""
     candidate_cpu: FloatArray
@@ -145,7 +145,7 @@ def _apart(processes: Processes, effect: float) -> bool:
     candidate, baseline = sign * processes.candidate_wall, sign * processes.baseline_wall
     if not np.isfinite(candidate).any() or not np.isfinite(baseline).any():
         return False
-    rounds = int(np.isfinite(candidate).sum())
+    rounds = int(np.isfinite(columns(candidate)).any(axis=1).sum())
     return bool(np.nanmin(candidate) > np.nanmax(baseline)) and (
         rounds >= STATES_ROUNDS or abs(effect) > STATES_LARGEST
     )

@@ -76,7 +76,7 @@ def test_every_command_explains_itself(command: str) -> None:
     "words",
     [
         "6 with --quick",
-        "default 4.5, 7 with two versions, 2 with --quick, 20 with --thorough",
+        "default 4.5, 8 with two versions, 2 with --quick, 20 with --thorough",
         "first rounds always run",
         "@^12",
     ],

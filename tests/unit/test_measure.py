@@ -97,7 +97,7 @@ def test_pace_comes_from_the_fastest_environment_and_is_equal_for_all(tmp_path: 
     bench = bench_of(tmp_path, engine)
     assert run_rounds(bench, 2) == []
     measured = [job for job in engine.jobs if job["mode"] == "measure"]
-    assert len(measured) == 2 * 3
+    assert len(measured) == 2 * 4
     loops = {(o["name"], o["loops"], o["warmup_calls"]) for job in measured for o in job["operations"]}  # type: ignore[attr-defined]
     assert len(loops) == 2
     assert all(o_loops * 50_000 >= 40e6 for _, o_loops, _ in loops)
@@ -108,7 +108,7 @@ def test_records_read_back_equal(tmp_path: Path) -> None:
     run_rounds(bench, 2)
     records = read_rounds(bench.folder)
     assert [r.number for r in records] == [1, 2]
-    assert all(len(r.invocations) == 3 for r in records)
+    assert all(len(r.invocations) == 4 for r in records)
     for record, path in zip(records, bench.folder.finished_rounds(), strict=True):
         assert all((path / m.events).stat().st_size > 0 for m in record.invocations)
 
@@ -155,7 +155,7 @@ def test_a_workload_that_crashes_does_not_touch_the_built_in_operations(tmp_path
     bench = bench_of(tmp_path, engine, workloads=("mine",))
     failures = run_rounds(bench, 1)
     assert {(f.environment, f.op) for f in failures} == {(BASE, "mine"), (OTHER, "mine")}
-    assert len(read_rounds(bench.folder)[0].invocations) == 3
+    assert len(read_rounds(bench.folder)[0].invocations) == 4
 
 
 def checksum_other(environment: str, op: str, _n: int) -> str:
@@ -191,7 +191,7 @@ def test_an_impostor_is_refused(tmp_path: Path) -> None:
 
 def test_a_killed_round_is_measured_again_whole(tmp_path: Path) -> None:
     def kill(job: dict[str, object], n: int) -> None:
-        if job["mode"] == "measure" and n == 2 + 3 + 2:
+        if job["mode"] == "measure" and n == 2 + 4 + 2:
             raise KeyboardInterrupt
 
     engine = WorkerEngine(cost, before=kill)
@@ -202,7 +202,7 @@ def test_a_killed_round_is_measured_again_whole(tmp_path: Path) -> None:
     engine.before = None
     calibration = calibrate(bench, ())
     measure_round(bench, calibration, 2, (), cells_left(bench.plan, ()))
-    assert [(r.number, len(r.invocations)) for r in read_rounds(bench.folder)] == [(1, 3), (2, 3)]
+    assert [(r.number, len(r.invocations)) for r in read_rounds(bench.folder)] == [(1, 4), (2, 4)]
 
 
 def disturbed_result(environment: str, ops: tuple[str, ...], hit: tuple[str, ...]) -> Result:

@@ -65,16 +65,22 @@ def test_identifiers() -> None:
     assert environment("24.11.1", "a").id == "a:node24.11.1+bsm12.11.1"
 
 
-def test_every_arm_and_group_once_a_round_and_the_baseline_twice() -> None:
+def test_every_arm_and_group_once_a_round_and_both_of_two_environments_twice() -> None:
     jobs = schedule(PLAN, 1, CELLS)
     arms = sorted((j.environment, j.twin, j.group) for j in jobs)
     base, other = (e.id for e in PLAN.environments)
     assert arms == sorted(
         (environment, twin, group)
-        for environment, twin in ((base, False), (base, True), (other, False))
+        for environment, twin in ((base, False), (base, True), (other, False), (other, True))
         for group in ("sqlite", "js", "workload:mine")
     )
-    assert [j.position for j in jobs] == list(range(9))
+    assert [j.position for j in jobs] == list(range(12))
+
+
+def test_of_three_environments_only_the_baseline_is_measured_twice() -> None:
+    base, other = (e.id for e in PLAN.environments)
+    jobs = schedule(PLAN, 1, {**CELLS, "third": CELLS[other]})
+    assert {j.environment for j in jobs if j.twin} == {base}
 
 
 def test_operations_have_one_order_for_all_arms_of_a_round() -> None:
@@ -98,7 +104,7 @@ def test_order_comes_from_the_seed_and_changes_between_rounds() -> None:
 def test_only_the_cells_that_are_left() -> None:
     base, other = (e.id for e in PLAN.environments)
     jobs = schedule(PLAN, 9, {base: ("insert_row",), other: ("insert_row",)})
-    assert len(jobs) == 3
+    assert len(jobs) == 4
     assert {j.operations for j in jobs} == {("insert_row",)}
     assert {j.environment for j in schedule(PLAN, 9, {base: ("insert_row",)})} == {base}
 

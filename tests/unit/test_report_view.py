@@ -141,7 +141,7 @@ def test_the_next_command_is_one_a_shell_can_read() -> None:
         cipher="sqlcipher",
         prebuilt=True,
         rounds=12,
-        budget_min=7.0,
+        budget_min=8.0,
     )
     words = shlex.split(command_line(spec, ops=("x", "y"), seed=2))
     assert words == [
@@ -150,7 +150,7 @@ def test_the_next_command_is_one_a_shell_can_read() -> None:
         *("--workload", "w.mjs", "--param", "k=v; rm -rf /"),
         *("--node-flags=--no-maglev --single-threaded-gc", "--prebuilt"),
     ]
-    assert command_line(Spec(versions=("20", "22"), budget_min=7.0)) == "investigate sqlite --versions 20,22"
+    assert command_line(Spec(versions=("20", "22"), budget_min=8.0)) == "investigate sqlite --versions 20,22"
     assert "--rounds" not in command_line(spec, thorough=True)
 
 
