@@ -7,8 +7,8 @@ from investigator.analysis import Analysis
 from investigator.measure import Bench, Calibration, RoundRecord
 from investigator.observer import Estimate
 from investigator.plan import Failure, Plan, schedule
+from investigator.records import analyse_records
 from investigator.report.view import short_names
-from investigator.results import analyse_records
 from investigator.spec import Spec
 
 
