@@ -57,14 +57,14 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """Process values, each of shape (rounds, 3): candidate, baseline, twin."""
+    """Process values, each of shape (rounds, 3 or 4): baseline, its twin, and the candidate's one or two."""
 
     wall: FloatArray
     cpu: FloatArray
     fastest: FloatArray
 
-    def pair(self, rounds: int, candidate: int, baseline: list[int]) -> Processes:
-        """The first `rounds` rounds of one column against others."""
+    def pair(self, rounds: int, candidate: slice, baseline: slice) -> Processes:
+        """The first `rounds` rounds of some columns against others."""
         return Processes(
             candidate_wall=self.wall[:rounds, candidate],
             baseline_wall=self.wall[:rounds, baseline],
@@ -85,14 +85,18 @@ def simulate(
     seed: int = 1,
     margins: Margins | None = None,
     mean_cpu: bool = False,
+    candidates: int = 1,
 ) -> Outcomes:
-    """Judge `cells` simulated cells whose candidate is slower by `effect` (0.05 for 5 %)."""
+    """Judge `cells` simulated cells whose candidate is slower by `effect` (0.05 for 5 %).
+
+    `candidates` processes of the candidate run in each round: 2 in a run of two versions.
+    """
     rng = np.random.default_rng(seed)
     noise, margins = noise or Noise(), margins or Margins()
     counts: Counter[str] = Counter()
     used = 0
     for _ in range(cells):
-        cell = one_cell(rng, effect, noise, max(looks), passes, mean_cpu=mean_cpu)
+        cell = one_cell(rng, effect, noise, max(looks), passes, mean_cpu=mean_cpu, candidates=candidates)
         verdict, rounds = _run_looks(cell, margins, looks)
         counts[verdict] += 1
         used += rounds
@@ -100,16 +104,24 @@ def simulate(
 
 
 def one_cell(
-    rng: np.random.Generator, effect: float, noise: Noise, rounds: int, passes: int, *, mean_cpu: bool = False
+    rng: np.random.Generator,
+    effect: float,
+    noise: Noise,
+    rounds: int,
+    passes: int,
+    *,
+    mean_cpu: bool = False,
+    candidates: int = 1,
 ) -> Cell:
     """Process values of one cell in `rounds` rounds."""
-    shape = (rounds, 3)
-    slow = rng.random(shape) < np.array([noise.slow_candidate, noise.slow_baseline, noise.slow_baseline])
+    shape = (rounds, 2 + candidates)
+    is_candidate = np.arange(shape[1]) >= 2
+    slow = rng.random(shape) < np.where(is_candidate, noise.slow_candidate, noise.slow_baseline)
     level = (
         rng.normal(0.0, noise.round_sd, (rounds, 1))
         + rng.normal(0.0, noise.process_sd, shape)
         + noise.state_gap * slow
-        + np.log1p(effect) * np.array([1.0, 0.0, 0.0])
+        + np.log1p(effect) * is_candidate
     )
     clean = CALL_NS * CALLS * np.exp(level[..., None] + rng.normal(0.0, noise.pass_sd, (*shape, passes)))
     burst = _bursts(rng, noise, (*shape, passes))
@@ -154,11 +166,10 @@ def _run_looks(cell: Cell, margins: Margins, looks: tuple[int, ...]) -> tuple[st
     confidence = confidence_per_look(len(looks))
     verdict = "undecided"
     for rounds in looks:
-        twin = judge(cell.pair(rounds, 2, [1]), margins=margins, confidence=confidence)
+        twin = judge(cell.pair(rounds, slice(1, 2), slice(0, 1)), margins=margins, confidence=confidence)
         veto = "the twin is flagged" if twin.verdict in {"slower", "faster"} else None
-        verdict = judge(
-            cell.pair(rounds, 0, [1, 2]), margins=margins, confidence=confidence, veto=veto
-        ).verdict
+        pair = cell.pair(rounds, slice(2, None), slice(0, 2))
+        verdict = judge(pair, margins=margins, confidence=confidence, veto=veto).verdict
         if verdict != "undecided":
             return verdict, rounds
     return verdict, looks[-1]
@@ -197,12 +208,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
     parser.add_argument("--cells", type=int, default=2000, help="simulated cells per line")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--candidates", type=int, default=1, choices=(1, 2), help="processes a round")
     chosen = parser.parse_args(arguments)
     out = sys.stdout.write
     out(f"{chosen.cells} cells a line, 8 then 16 rounds of 6 passes at 97.5 % each\n\n")
     out("| case | slower | faster | no_change | undecided | mean rounds |\n|---|---|---|---|---|---|\n")
     for name, effect, noise, mean_cpu in CASES:
-        result = simulate(chosen.cells, effect=effect, noise=noise, mean_cpu=mean_cpu, seed=chosen.seed)
+        result = simulate(
+            chosen.cells,
+            effect=effect,
+            noise=noise,
+            mean_cpu=mean_cpu,
+            seed=chosen.seed,
+            candidates=chosen.candidates,
+        )
         shares = (f"{result.share(verdict) * 100:.2f} %" for verdict in VERDICTS)
         out(f"| {name} | {' | '.join(shares)} | {result.rounds:.1f} |\n")
 

@@ -67,3 +67,14 @@ def test_the_script_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("2 cells a line")
     assert sum(line.startswith("| two states") for line in lines) == 2
+
+
+def test_states_stay_cannot_tell_where_both_versions_run_twice_a_round() -> None:
+    noise = Noise(state_gap=GAP, slow_baseline=0.2, slow_candidate=0.8)
+    outcome = simulate(CELLS, noise=noise, candidates=2)
+    assert outcome.share("slower", "faster") <= 0.02
+
+
+def test_a_second_process_of_the_candidate_decides_more() -> None:
+    one, two = (simulate(CELLS, noise=HARSH, candidates=count, seed=4) for count in (1, 2))
+    assert two.share("no_change") > one.share("no_change")
