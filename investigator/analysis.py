@@ -88,6 +88,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """For `undecided`: further rounds that would probably decide, None where more rounds will not."""
     minutes_needed: float | None
     warnings: tuple[str, ...] = ()
+    layer: str | None = None
+    """Word for the layer that the explain phase named; None where it named none, or did not look."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
@@ -603,8 +605,12 @@ def _largest(pairs: Sequence[Comparison]) -> frozenset[str]:
 def _named(pairs: Sequence[Comparison], named: frozenset[str]) -> str:
     """`` (bind_text_ascii_10k +114 %, ...)``: those of `pairs` that are `named`, the largest first."""
     ordered = sorted((c for c in pairs if c.op in named), key=lambda c: -abs(math.log(c.ratio)))
-    shown = [f"{short_text(c.op, 40)} {c.wall.change_pct:+.0f} %" for c in ordered]
+    shown = [f"{short_text(c.op, 40)} {c.wall.change_pct:+.0f} %{_layer(c)}" for c in ordered]
     return f" ({', '.join([*shown, *(['...'] if len(ordered) < len(pairs) else [])])})" if shown else ""
+
+
+def _layer(comparison: Comparison) -> str:
+    return f" in the {comparison.layer}" if comparison.layer is not None else ""
 
 
 def _names(plan: Plan) -> dict[str, str]:
