@@ -4,7 +4,7 @@ The worker's files are hostile input: they are bounded in size, decoded strictly
 plan said must run (Node build, addon binary, operations).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -42,6 +42,19 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """By environment identifier; empty where no operation of the run needs a probe."""
 
 
+class Instruments(msgspec.Struct, frozen=True, kw_only=True):
+    """What is attached to an invocation that is profiled; called again where the process is repeated."""
+
+    node_flags: Callable[[PurePosixPath], tuple[str, ...]]
+    """Flags of Node beside those of the environment, given the folder that the worker may write into."""
+    started: Callable[[int, Task], None]
+    """Told the process id on this host and what it runs; see `Engine.run`."""
+    ended: Callable[[Path], None]
+    """Shown that folder as the harness sees it, before it is removed. What lies in it is hostile."""
+    passes: int
+    """Timed passes, in place of the spec's."""
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What came out of one invocation."""
 
@@ -65,6 +78,7 @@ def invoke(
     paces: Mapping[str, Pace],
     timeout_s: float,
     keep: Path | None,
+    instruments: Instruments | None = None,
 ) -> Result:
     """Run one invocation and judge what it left.
 
@@ -80,14 +94,15 @@ def invoke(
         paces: calls per warm-up and pass, by operation; unused in ``calibrate`` mode.
         timeout_s: after which it counts as hanging.
         keep: file the events are copied to, if any.
+        instruments: of a profile, if one is taken.
 
     Returns:
         Events and failures; a worker that crashes, hangs or writes garbage is a failure, never an exception.
     """
-    result, died_early = _attempt(engine, around, invocation, mode, paces, timeout_s, keep)
+    result, died_early = _attempt(engine, around, invocation, mode, paces, timeout_s, keep, instruments)
     if mode != "measure" or not died_early:
         return result
-    again, _ = _attempt(engine, around, invocation, mode, paces, timeout_s, keep)
+    again, _ = _attempt(engine, around, invocation, mode, paces, timeout_s, keep, instruments)
     reason = result.failures[-1].reason
     remark = f"the process of {invocation.group} died before its first operation and was repeated: {reason}"
     return msgspec.structs.replace(again, remarks=(remark, *again.remarks))
@@ -101,6 +116,7 @@ def _attempt(
     paces: Mapping[str, Pace],
     timeout_s: float,
     keep: Path | None,
+    instruments: Instruments | None,
 ) -> tuple[Result, bool]:
     """One process, and whether it died before its first operation began."""
     environment = around.plan.environment(invocation.environment)
@@ -108,14 +124,19 @@ def _attempt(
         mounts = _mounts(around, environment, io_folder)
         seen = {mount.target: engine.inside(mount) for mount in mounts}
         job = _job(engine, around, invocation, environment, seen, mode, paces)
+        if instruments is not None:
+            job = msgspec.structs.replace(job, passes=instruments.passes)
         give(io_folder / "job.json", msgspec.json.encode(job))
         before = psutil.cpu_times()
         limit_s = min(timeout_s, MAX_TIMEOUT_S)
-        outcome = engine.run(_task(around, environment, invocation, mounts, seen, limit_s))
+        task = _task(around, environment, invocation, mounts, seen, limit_s)
+        outcome = engine.run(task) if instruments is None else _run_with(engine, task, seen, instruments)
         steal_pct = _steal_pct(before, psutil.cpu_times())
         events, damage = read_events(io_folder / "out/events.jsonl", invocation.operations)
         if keep is not None:
             _keep(events, keep)
+        if instruments is not None:
+            instruments.ended(io_folder / "out")
     judged = _judge(around, environment, invocation, outcome, events, damage)
     result = Result(
         invocation=invocation,
@@ -127,6 +148,18 @@ def _attempt(
         remarks=tuple(_remarks(events)),
     )
     return result, judged.died_early
+
+
+def _run_with(
+    engine: Engine,
+    task: Task,
+    seen: Mapping[PurePosixPath, PurePosixPath],
+    instruments: Instruments,
+) -> Outcome:
+    node, *arguments = task.command
+    flags = instruments.node_flags(seen[PurePosixPath("/out")])
+    profiled = msgspec.structs.replace(task, command=(node, *flags, *arguments))
+    return engine.run(profiled, lambda pid: instruments.started(pid, profiled))
 
 
 def _mounts(around: Surroundings, environment: Environment, io_folder: Path) -> tuple[Mount, ...]:

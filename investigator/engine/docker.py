@@ -29,8 +29,9 @@ from investigator.engine.daemon import (
     sweep,
 )
 from investigator.engine.files import fresh_scratch, prepare_mount, sweep_scratch, task_identity
-from investigator.engine.interface import EngineName, Mount, Outcome, Task
+from investigator.engine.interface import EngineName, Mount, Outcome, Started, Task
 from investigator.engine.owner import current_owner
+from investigator.engine.pids import command_below
 from investigator.engine.settings import SCRATCH, TMP_BYTES, tail, task_environment
 from investigator.errors import EngineMissingError
 
@@ -89,7 +90,7 @@ class DockerEngine:
         """The mount's target."""
         return mount.target
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         """Run `task` in a container of its own and remove the container, however it ends.
 
         Raises:
@@ -106,7 +107,7 @@ class DockerEngine:
                 )
                 binds.append(BindMount(str(SCRATCH), str(directory), type="bind"))
             container = cleanup.enter_context(self._container(task, binds))
-            return self._run(container, task)
+            return self._run(container, task, started)
 
     def facts(self) -> Mapping[str, str]:
         """Engine, version, image and the isolation in force."""
@@ -185,13 +186,15 @@ class DockerEngine:
         finally:
             remove_quietly(container)
 
-    def _run(self, container: Container, task: Task) -> Outcome:
+    def _run(self, container: Container, task: Task, started: Started | None) -> Outcome:
         with self._tether(container, task):
             if self._closed.is_set():
                 raise EngineMissingError(f"the engine was closed before {task.purpose} began")
             with daemon_errors(f"start {task.purpose}"):
                 container.start()
             started_s = time.monotonic()
+            if started is not None and (pid := self._pid(container, task)) is not None:
+                started(pid)
             ended = self._wait(container, task)
             elapsed_s = time.monotonic() - started_s
             with daemon_errors(f"tell how {task.purpose} ended"):
@@ -218,6 +221,13 @@ class DockerEngine:
         finally:
             # Closing the socket alone would leave the HTTP response open on a closed descriptor.
             getattr(connection, "_response", connection).close()
+
+    def _pid(self, container: Container, task: Task) -> int | None:
+        """Process id of the command on this host, if the daemon's processes are processes of this machine."""
+        with daemon_errors(f"tell the process of {task.purpose}"):
+            container.reload()
+        init = int(container.attrs["State"].get("Pid") or 0)
+        return command_below(init, str(container.id)) if init > 0 else None
 
     def _wait(self, container: Container, task: Task) -> bool:
         """Sleep in one request until the container ends (True) or its time is up (False)."""

@@ -3,13 +3,17 @@
 One task is one container (or one process tree under `local`): docker can kill a container, not an exec.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 
 import msgspec
 
 EngineName = Literal["docker", "local"]
+
+Started = Callable[[int], None]
+"""Told the process id, on this host, of a task's command once it runs. Must return soon: nobody watches the
+task's limits meanwhile."""
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +85,11 @@ class Engine(Protocol):
     def inside(self, mount: Mount) -> PurePosixPath:
         """Path under which a task sees `mount`."""
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         """Run one task to its end, its time limit or its memory limit. Thread safe.
+
+        `started` is called at most once, in this thread; never where the processes of the engine are not
+        processes of this machine (a daemon in a virtual machine), or where the task ended first.
 
         Raises:
             EngineMissingError: the engine does not answer any more.

@@ -28,7 +28,7 @@ from investigator.engine.files import (
     prepare_mount,
     sweep_scratch,
 )
-from investigator.engine.interface import EngineName, Mount, Outcome, Task
+from investigator.engine.interface import EngineName, Mount, Outcome, Started, Task
 from investigator.engine.process import Supervised
 from investigator.engine.settings import SCRATCH, TMP_BYTES, task_environment
 from investigator.engine.supervise import Request
@@ -98,7 +98,7 @@ class LocalEngine:
         """The mount's target in a cage, its source without."""
         return mount.target if self._way.caged else PurePosixPath(mount.source.absolute())
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         """Run `task`; nothing of it is left afterwards, however it ends.
 
         Raises:
@@ -115,7 +115,7 @@ class LocalEngine:
                 self._require_open(f"before {task.purpose} began")
                 raise HostUnfitError(f"no scratch can be made for {task.purpose}: {error}") from error
             supervised = cleanup.enter_context(self._supervised(request, task.purpose))
-            outcome = supervised.finish(task.timeout_s, task.memory_bytes)
+            outcome = supervised.finish(task.timeout_s, task.memory_bytes, started)
             self._require_open(f"while {task.purpose} ran")
             return outcome
 

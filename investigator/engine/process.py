@@ -14,7 +14,8 @@ from typing import IO, Literal, Self
 
 import psutil
 
-from investigator.engine.interface import Outcome
+from investigator.engine.interface import Outcome, Started
+from investigator.engine.pids import children, descendants
 from investigator.engine.settings import TAIL_BYTES, tail
 from investigator.engine.supervise import Request
 from investigator.errors import EngineMissingError, HostUnfitError
@@ -39,6 +40,7 @@ class Supervised:
             HostUnfitError: no process can be made.
         """
         self._purpose = purpose
+        self._caged = request["cage"] is not None
         self._started_s = time.monotonic()
         self._output: dict[_Channel, bytes] = {"stdout": b"", "stderr": b"", "status": b""}
         self._status, status = os.pipe()
@@ -88,15 +90,17 @@ class Supervised:
             self._process.kill()
             return self._process.wait()
 
-    def finish(self, timeout_s: float, memory_bytes: int) -> Outcome:
+    def finish(self, timeout_s: float, memory_bytes: int, started: Started | None = None) -> Outcome:
         """Sleep until the task has ended or goes beyond a limit and is killed.
+
+        `started` is told the process id of the command when it has taken over.
 
         Raises:
             HostUnfitError: the task could not be started.
             EngineMissingError: somebody killed the supervisor.
         """
         oom_kills = _oom_kills()
-        beyond = self._follow(time.monotonic() + timeout_s, memory_bytes)
+        beyond = self._follow(time.monotonic() + timeout_s, memory_bytes, started)
         if beyond:
             self.kill()
         code = self.wait()
@@ -118,7 +122,9 @@ class Supervised:
             elapsed_s=time.monotonic() - self._started_s,
         )
 
-    def _follow(self, deadline_s: float, memory_bytes: int) -> Literal["", "time", "memory"]:
+    def _follow(
+        self, deadline_s: float, memory_bytes: int, started: Started | None
+    ) -> Literal["", "time", "memory"]:
         """Read until all channels end; the limit that was passed, if one was."""
         next_look_s = time.monotonic() + WATCH_S
         with selectors.DefaultSelector() as selector:
@@ -128,6 +134,8 @@ class Supervised:
                 for key, _ in selector.select(max(pause_s, 0)):
                     if not self._read(key.fd, key.data):
                         selector.unregister(key.fd)
+                        if key.data == "status":
+                            self._tell(started)
                 now_s = time.monotonic()
                 if now_s >= deadline_s:
                     return "time"
@@ -154,10 +162,20 @@ class Supervised:
             self._started_s = time.monotonic()
         return bool(data)
 
+    def _tell(self, started: Started | None) -> None:
+        """Tell `started` the process id of the command, which has just taken over; not if it failed to."""
+        if started is None or self._output["status"]:
+            return
+        # Below the supervisor: the first process of the cage, if there is one, then the command.
+        parents = children(self._process.pid)
+        found = [child for parent in parents[:1] for child in children(parent)] if self._caged else parents
+        if found:
+            started(found[0])
+
     def _memory_bytes(self) -> int:
         """Resident memory of the tree; a page that two processes share counts twice."""
         total = 0
-        for pid in _descendants(self._process.pid):
+        for pid in descendants(self._process.pid):
             with contextlib.suppress(psutil.Error):
                 total += psutil.Process(pid).memory_info().rss
         return total
@@ -167,31 +185,6 @@ class Supervised:
         stdin = self._process.stdin
         assert stdin is not None  # noqa: S101 - PIPE was asked for
         return stdin
-
-
-def _descendants(pid: int) -> list[int]:
-    """All processes below `pid`.
-
-    Where the kernel lists the children of a thread, that is read: psutil looks at every process of the
-    machine, which on a busy one costs more CPU than a harness may take while others are timed.
-    """
-    if not Path(f"/proc/{pid}/task/{pid}/children").exists():
-        with contextlib.suppress(psutil.Error):
-            return [process.pid for process in psutil.Process(pid).children(recursive=True)]
-        return []
-    found, new = [], [pid]
-    while new:
-        new = [child for parent in new for child in _children(parent)]
-        found += new
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").glob("*"):
-        with contextlib.suppress(OSError):
-            children += map(int, (thread / "children").read_text(encoding="ascii").split())
-    return children
 
 
 def _supervisor_environment() -> dict[str, str]:

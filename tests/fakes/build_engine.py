@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
-from investigator.engine.interface import EngineName, Mount, Outcome, Task
+from investigator.engine.interface import EngineName, Mount, Outcome, Started, Task
 
 COMPILER = "g++ (Debian 12.2.0-14) 12.2.0"
 LOG = """\
@@ -55,7 +55,7 @@ class BuildEngine:
     def close(self) -> None:
         pass
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         with self.lock:
             self.tasks.append(task)
         if task.command == ("g++", "--version"):

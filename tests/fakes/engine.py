@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from investigator.engine.interface import EngineName, Mount, Outcome, Task
+from investigator.engine.interface import EngineName, Mount, Outcome, Started, Task
 
 Answer = Outcome | BaseException | Callable[[Task], Outcome]
 
@@ -43,7 +43,7 @@ class FakeEngine:
     def inside(self, mount: Mount) -> PurePosixPath:
         return mount.target if self._name == "docker" else PurePosixPath(mount.source)
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         self.tasks.append(task)
         answer = self._script.pop(0) if self._script else self._default
         if isinstance(answer, BaseException):

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from investigator.engine.interface import EngineName, Mount, Outcome, Task
+from investigator.engine.interface import EngineName, Mount, Outcome, Started, Task
 
 
 class PlainEngine:
@@ -24,7 +24,7 @@ class PlainEngine:
     def inside(self, mount: Mount) -> PurePosixPath:
         return PurePosixPath(mount.source)
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         self.tasks.append(task)
         done = subprocess.run(task.command, capture_output=True, text=True, check=False)
         return Outcome(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)

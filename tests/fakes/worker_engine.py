@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
-from investigator.engine.interface import EngineName, Mount, Outcome, Task
+from investigator.engine.interface import EngineName, Mount, Outcome, Started, Task
 
 Behaviour = Callable[[dict[str, object]], Outcome | None]
 """Looks at the job before the simulated worker runs; an outcome it returns replaces the run."""
@@ -55,7 +55,7 @@ class WorkerEngine:
     def close(self) -> None:
         self.closed = True
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         job = json.loads(Path(task.command[-1]).read_text())
         node = next(m.source for m in task.mounts if str(m.target) == "/node")
         binding = job["addon"]["binding"] if job["addon"] else None

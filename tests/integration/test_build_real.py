@@ -10,7 +10,7 @@ import pytest
 from investigator.addons import AddonPackage, fetch_addon
 from investigator.build import AddonBuild, BuildFailure, build_all, load_test
 from investigator.engine.docker import DockerEngine
-from investigator.engine.interface import Engine, Mount, Outcome, Task
+from investigator.engine.interface import Engine, Mount, Outcome, Started, Task
 from investigator.native import (
     NativeFailure,
     NativeReading,
@@ -48,9 +48,9 @@ class Recorder:
         self.name, self.scratch = engine.name, engine.scratch
         self.inside, self.facts, self.close = engine.inside, engine.facts, engine.close
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         self.purposes.append(task.purpose)
-        return self.engine.run(task)
+        return self.engine.run(task, started)
 
 
 def nodes(engine: Engine, *versions: str) -> tuple[NodeBuild, ...]:

@@ -21,7 +21,7 @@ from investigator.build import (
     load_test,
 )
 from investigator.build_log import commands, first_error
-from investigator.engine.interface import Outcome, Task
+from investigator.engine.interface import Outcome, Started, Task
 from investigator.nodes.interface import NodeBuild
 from investigator.spec import Flavor
 from tests.fakes.build_engine import COMPILER, BuildEngine, compiled, failed
@@ -562,7 +562,7 @@ class LoadEngine(BuildEngine):
         self.events = events
         self.job: protocol.Job | None = None
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         self.job = msgspec.json.decode(Path(task.command[-1]).read_bytes(), type=protocol.Job)
         lines = b"".join(msgspec.json.encode(event) + b"\n" for event in self.events)
         Path(self.job.output).write_bytes(lines)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from investigator.engine.interface import Outcome, Task
+from investigator.engine.interface import Outcome, Started, Task
 from investigator.errors import HostUnfitError
 from investigator.exchange import UnreadableError, exchange, take
 from investigator.invoke import Result, invoke, read_events
@@ -31,7 +31,7 @@ class SpoiltEngine(WorkerEngine):
         super().__init__(lambda _environment, _op: 50_000.0)
         self.spoil = spoil
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         outcome = super().run(task)
         path = Path(str(self.jobs[-1]["output"]))
         lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -289,7 +289,7 @@ def test_variables_of_an_environment_reach_its_processes_and_no_other(tmp_path: 
         seen.append(task.environment)
         return run(task)
 
-    engine.run = watched  # type: ignore[method-assign]
+    engine.run = watched  # type: ignore[method-assign, assignment]
     for name in (BASE, OTHER):
         job = Invocation(round=1, position=0, environment=name, twin=False, group="sqlite", operations=OPS)
         paces = {op: Pace(op=op, warmup_calls=3, loops=100) for op in OPS}

@@ -10,7 +10,7 @@ import pytest
 from investigator import native, resources
 from investigator.addons import AddonPackage
 from investigator.build import AddonBuild, BuildFailure
-from investigator.engine.interface import EngineName, Mount, Outcome, Task
+from investigator.engine.interface import EngineName, Mount, Outcome, Started, Task
 from investigator.native import (
     PASSPHRASE,
     HostReading,
@@ -63,7 +63,7 @@ class HostEngine:
     def close(self) -> None:
         pass
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task, started: Started | None = None) -> Outcome:
         self.tasks.append(task)
         out = next((mount.source for mount in task.mounts if str(mount.target) == "/out"), None)
         if task.command[0] == "gcc" and self.leave:
