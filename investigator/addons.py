@@ -35,6 +35,10 @@ _NOT_SOURCE_NAMES: Final = ("node_modules", "build", ".git")
 _NOT_SOURCE: Final = shutil.ignore_patterns(*_NOT_SOURCE_NAMES)
 _NAPI_DEFINE: Final = re.compile(r"\bNAPI_VERSION\s*=\s*<?\(?\s*(\d{1,3})\b")
 _FIRST_NODE_SQLITE: Final = semantic_version.Version("22.5.0")
+_MAX_ITEMS: Final = 32
+_LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
+# Text before the first "=" is a label unless it holds what only names, ranges and paths have.
+_LABELLED: Final = re.compile(r"([^=<>~^|*:@/]+)=(.*)", re.DOTALL)
 
 
 class AddonPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +84,8 @@ class AddonRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Exact version or range; for ``path:`` the path; None takes the newest release that fits."""
     patch: str | None = None
     """File with a unified diff."""
+    label: str | None = None
+    """Given in front (``fix=path:./addon``) where several addons are compared."""
 
     @property
     def is_exact(self) -> bool:
@@ -137,6 +143,93 @@ def parse_addon(text: str, patch: str | None = None) -> AddonRequest:
     if found is None:
         raise UsageError(f"{shown!r} in --addon cannot be read; write NAME, NAME@12.11.1 or NAME@^12")
     return AddonRequest(name=name, selector=found, patch=patch)
+
+
+def parse_addons(texts: Sequence[str], patch: str | None = None) -> tuple[AddonRequest, ...]:
+    """Read the items that are compared with each other, each ``[LABEL=]`` and what `parse_addon` takes.
+
+    An item that is only a selector (``13.0.3``, ``^12``, ``latest``) is of the addon of the item before.
+
+    Raises:
+        UsageError: one that cannot be read, a label given twice, or the same addon twice without labels.
+    """
+    if len(texts) > _MAX_ITEMS:
+        raise UsageError(f"--addon lists {len(texts)} items; at most {_MAX_ITEMS} can be compared.")
+    requests: list[AddonRequest] = []
+    for text in texts:
+        label, item = _label_and_item(text.strip())
+        if _is_selector(item):
+            if not requests or requests[-1].name in (NODE_SQLITE, "path:"):
+                raise UsageError(
+                    f"{clean_text(item, 80)!r} in --addon has no addon in front of it; write NAME@{item[:80]}"
+                )
+            item = f"{requests[-1].name}@{item}"
+        own = None if item == NODE_SQLITE else patch
+        requests.append(msgspec.structs.replace(parse_addon(item, own), label=label))
+    if patch is not None and all(request.patch is None for request in requests):
+        raise UsageError("--patch does not go with node:sqlite, which has no package; patch Node itself")
+    _refuse_duplicates(requests)
+    return tuple(requests)
+
+
+def _label_and_item(text: str) -> tuple[str | None, str]:
+    found = _LABELLED.fullmatch(text)
+    if found is None:
+        return None, text
+    label = found.group(1).strip()
+    if not _LABEL.fullmatch(label):
+        raise UsageError(
+            f"the label {clean_text(label, 60)!r} in --addon may hold 1 to 32 letters, digits, _, -"
+        )
+    return label, found.group(2).strip()
+
+
+def _is_selector(item: str) -> bool:
+    if npm_client.is_version(item.removeprefix("v")) or item == "latest":
+        return True
+    return any(character.isdigit() for character in item) and normal_range(item) is not None
+
+
+def _refuse_duplicates(requests: Sequence[AddonRequest]) -> None:
+    seen: set[object] = set()
+    for request in requests:
+        key: object = request.label or (request.name, request.selector)
+        if key in seen:
+            what = f"the label {request.label}" if request.label else _shown(request)
+            raise UsageError(
+                f"{what} stands twice in --addon; give labels, for instance a=NAME@12.11.1,b=NAME@12.11.1"
+            )
+        seen.add(key)
+
+
+def _shown(request: AddonRequest) -> str:
+    at = "" if request.name == "path:" or not request.selector else "@"
+    return clean_text(f"{request.name}{at}{request.selector or ''}", 120)
+
+
+def encrypts(name: str) -> bool | None:
+    """Whether an addon has ciphers, as far as its name tells; only the package itself tells it of others."""
+    if name in (CIPHER_ADDON, "better-sqlite3", NODE_SQLITE):
+        return name == CIPHER_ADDON
+    return None
+
+
+def named_release(request: AddonRequest, node_versions: Sequence[str]) -> str:
+    """Version that a request for a package of the registry means, before anything is fetched.
+
+    An exact one is looked up unless the cache has it; else it is the newest release whose `engines` accept
+    every one of `node_versions`. Whether it loads is not known yet.
+
+    Raises:
+        UsageError: no such package or release (naming the nearest), or none that accepts the Node versions.
+        HostUnfitError: the registry does not answer.
+    """
+    exact = request.selector if request.is_exact else None
+    if exact is not None and _package_key(request.name, exact) in {
+        entry.name for entry in cache.entries(_CACHE_KIND)
+    }:
+        return exact
+    return select_release(request, node_versions)[0].version
 
 
 def select_release(request: AddonRequest, node_versions: Sequence[str]) -> tuple[AddonRelease, ...]:
@@ -261,7 +354,7 @@ def fetch_addon(name: str, version: str, observer: Observer | None = None) -> Ad
                 f"the package {name}@{version} says it is {package.name} {package.version}; not used"
             )
 
-    return _load(f"npm-{name.replace('/', '+')}-{version}", fill, watcher)
+    return _load(_package_key(name, version), fill, watcher)
 
 
 def path_addon(text: str, observer: Observer | None = None) -> AddonPackage:
@@ -350,7 +443,7 @@ def _releases(name: str) -> tuple[AddonRelease, ...]:
         listing = npm_client.versions(name)
         rows = npm_client.view(name, ">=0.0.0", ("engines.node",))
     except HostUnfitError as error:
-        start = f"npm-{name.replace('/', '+')}-"
+        start = _package_key(name, "")
         kept = [entry.name.removeprefix(start) for entry in cache.entries(_CACHE_KIND)]
         here = ", ".join(version for version in kept if npm_client.is_version(version))
         if not here:
@@ -360,6 +453,10 @@ def _releases(name: str) -> tuple[AddonRelease, ...]:
         ) from error
     engines = {row["version"]: _engines(row.get("engines.node")) for row in rows}
     return tuple(AddonRelease(version=version, engines=engines.get(version, "*")) for version in listing)
+
+
+def _package_key(name: str, version: str) -> str:
+    return f"npm-{name.replace('/', '+')}-{version}"
 
 
 def _load(key: str, fill: Callable[[Path], None], observer: Observer) -> AddonPackage:
@@ -430,8 +527,8 @@ def _required_napi(directory: Path) -> int | None:
 
 
 def _has_ciphers(name: str, directory: Path) -> bool:
-    if name in (CIPHER_ADDON, "better-sqlite3"):
-        return name == CIPHER_ADDON
+    if (known := encrypts(name)) is not None:
+        return known
     return any(b"sqlite3mc" in path.read_bytes() for path in directory.glob("deps/**/sqlite3.c"))
 
 

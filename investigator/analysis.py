@@ -10,8 +10,9 @@ import pandas as pd
 
 from investigator.arms import Arm, Arms, arms, arms_of
 from investigator.arms import Phase as ArmPhase
+from investigator.naming import full_names, node_name, short_names
 from investigator.operations import Operation
-from investigator.plan import Environment, Failure, Plan
+from investigator.plan import Failure, Plan
 from investigator.spec import Spec
 from investigator.stats import intervals
 from investigator.stats.process import FloatArray
@@ -477,7 +478,9 @@ def _twin_control(twins: Sequence[Comparison]) -> Iterator[Control]:
 
 
 def _engine_control(plan: Plan, pairs: Sequence[Comparison]) -> Iterator[Control]:
-    names = _names(plan)
+    """Pure JS: between Node versions it tells about V8, between addons on one Node it is a null control."""
+    same_node = plan.spec.axis == "addon"
+    names = (short_names if same_node else full_names)(plan.environments, plan.spec.axis)
     values: dict[str, float] = {}
     parts: list[str] = []
     for environment in plan.environments:
@@ -489,16 +492,20 @@ def _engine_control(plan: Plan, pairs: Sequence[Comparison]) -> Iterator[Control
         if changes:
             median = float(np.median(changes))
             values[f"{environment.id}_change_pct"] = median
-            parts.append(f"{median:+.1f} % on {names[environment.id]} ({len(changes)} operations)")
-    if parts:
-        yield Control(
-            name="engine",
-            text=(
-                f"Pure JS against {names[plan.baseline]}, median change: {', '.join(parts)}; "
-                "it tells whether V8 as a whole moved, and nothing is divided by it."
-            ),
-            values=values,
+            where = f"{'with' if same_node else 'on'} {names[environment.id]}"
+            parts.append(f"{median:+.1f} % {where} ({len(changes)} operations)")
+    if not parts:
+        return
+    found = f"against {names[plan.baseline]}, median change: {', '.join(parts)}"
+    text = f"Pure JS {found}; it tells whether V8 as a whole moved, and nothing is divided by it."
+    if same_node:
+        values["flagged"] = float(sum(c.verdict in FLAGS for c in pairs))
+        text = (
+            f"Pure JS on the same {node_name(plan.environments[0])} {found}; {values['flagged']:.0f} of "
+            f"{len(pairs)} comparisons are flagged. The engine is the same binary: this null control "
+            "tells of noise and code placement, not of V8."
         )
+    yield Control(name="engine", text=text, values=values)
 
 
 # -- headline ---------------------------------------------------------------------------------------------
@@ -511,7 +518,7 @@ def headline(plan: Plan, comparisons: Sequence[Comparison]) -> str:
 
     Only warm pairs with the baseline count, and only families of which something was planned.
     """
-    names = _names(plan)
+    names = full_names(plan.environments, plan.spec.axis)
     candidates = [environment.id for environment in plan.environments if environment.id != plan.baseline]
     if not candidates:
         return f"Only {names[plan.baseline]} was measured: there is nothing to compare it with."
@@ -523,9 +530,9 @@ def headline(plan: Plan, comparisons: Sequence[Comparison]) -> str:
 
 
 def _sentence(plan: Plan, names: Mapping[str, str], candidate: str, pairs: Sequence[Comparison]) -> str:
-    name, against = names[candidate], names[plan.baseline]
-    if name.startswith("Node "):
-        against = against.removeprefix("Node ")
+    name, against = names[candidate], _after(names[candidate], names[plan.baseline])
+    if plan.spec.axis == "addon":
+        against = f"{against} on {node_name(plan.environment(plan.baseline))}"
     planned = {operation.family for operation in plan.operations}
     families = sorted(planned & set(_FAMILY_WORDS), key=lambda family: (family != plan.spec.command, family))
     if not pairs or not families:
@@ -547,6 +554,12 @@ def _sentence(plan: Plan, names: Mapping[str, str], candidate: str, pairs: Seque
     return "; ".join(part for part in parts if part) + "."
 
 
+def _after(name: str, other: str) -> str:
+    """`other` as it follows on `name`: what both begin with is not said twice."""
+    shared = f"{name.partition(' ')[0]} "
+    return other.removeprefix(shared) if name.startswith(shared) else other
+
+
 def _own_family(
     plan: Plan, family: str, opening: str, pairs: Sequence[Comparison], named: frozenset[str]
 ) -> str:
@@ -554,9 +567,11 @@ def _own_family(
     counts = {verdict: _findings(pairs, family, verdict) for verdict in FLAGS}
     first, second = sorted(FLAGS, key=lambda verdict: not counts[verdict])
     planned = _planned(plan, family)
+    # The opening ends with "on Node ..." where addons are compared.
+    on = "in" if plan.spec.axis == "addon" else "on"
     return (
-        f"{opening.format(first)} on {len(counts[first])} of {planned}{_named(counts[first], named)}, "
-        f"{second} on {len(counts[second]) or 'none'}{_named(counts[second], named)}; "
+        f"{opening.format(first)} {on} {len(counts[first])} of {planned}{_named(counts[first], named)}, "
+        f"{second} {on} {len(counts[second]) or 'none'}{_named(counts[second], named)}; "
         f"{_rest(plan, family, pairs)}"
     ).removesuffix("; ")
 
@@ -611,18 +626,3 @@ def _named(pairs: Sequence[Comparison], named: frozenset[str]) -> str:
 
 def _layer(comparison: Comparison) -> str:
     return f" in the {comparison.layer}" if comparison.layer is not None else ""
-
-
-def _names(plan: Plan) -> dict[str, str]:
-    """What people call each environment: its label, its Node version, or where that is not unique its id."""
-    versions = [environment.node.version for environment in plan.environments]
-    return {
-        environment.id: _name(environment, unique=versions.count(environment.node.version) == 1)
-        for environment in plan.environments
-    }
-
-
-def _name(environment: Environment, *, unique: bool) -> str:
-    if environment.label:
-        return f"{environment.label} (Node {environment.node.version})"
-    return f"Node {environment.node.version}" if unique else environment.id

@@ -16,7 +16,7 @@ import typer
 from investigator import __version__, gate, listings, options, results, workflow
 from investigator.console import Console
 from investigator.errors import EXIT_INTERRUPTED, EXIT_OK, InvestigateError, UsageError
-from investigator.options import make_spec, native_profiles, native_spec
+from investigator.options import Choices, make_spec, native_profiles, native_spec, takes_choices
 from investigator.outline import outline
 from investigator.profile_self import self_profile as profile_itself
 from investigator.spec import Spec, load_spec
@@ -53,27 +53,9 @@ def _root(
 
 
 @app.command(rich_help_panel="Measure")
+@takes_choices("sqlite")
 def sqlite(
-    versions: options.Versions = options.DEFAULT_VERSIONS["sqlite"],
-    baseline: options.Baseline = None,
-    addon: options.Addon = "better-sqlite3-multiple-ciphers",
-    prebuilt: options.Prebuilt = False,
-    patch: options.Patch = None,
-    node_flags: options.NodeFlags = "",
-    ops: options.Ops = "essential",
-    workload: options.Workload = None,
-    param: options.Param = None,
-    cipher: options.Cipher = "chacha20",
-    rounds: options.Rounds = None,
-    budget: options.Budget = None,
-    quick: options.Quick = False,
-    thorough: options.Thorough = False,
-    margin: options.Margin = 2.0,
-    seed: options.Seed = 1,
-    engine: options.EngineOption = "auto",
-    base_image: options.BaseImage = None,
-    cpus: options.Cpus = None,
-    storage: options.Storage = "tmpfs",
+    choices: Choices,
     out: options.Out = None,
     json: options.Json = False,
     fail_on: options.FailOn = "none",
@@ -81,53 +63,19 @@ def sqlite(
     self_profile: options.SelfProfile = False,
 ) -> None:
     """Compare an addon's encrypted-database operations, and pure JS beside them, between Node versions."""
-
-    def spec() -> Spec:
-        return make_spec(
-            "sqlite",
-            versions=versions,
-            baseline=baseline,
-            addon=addon,
-            prebuilt=prebuilt,
-            patch=patch,
-            node_flags=node_flags,
-            ops=ops,
-            workload=workload,
-            param=param,
-            cipher=cipher,
-            rounds=rounds,
-            budget=budget,
-            quick=quick,
-            thorough=thorough,
-            margin=margin,
-            seed=seed,
-            engine=engine,
-            base_image=base_image,
-            cpus=cpus,
-            storage=storage,
-            fail_on=fail_on,
-        )
-
-    _measure(spec, out=out, json=json, dry_run=dry_run, self_profile=self_profile)
+    _measure(
+        lambda: make_spec("sqlite", choices, fail_on=fail_on),
+        out=out,
+        json=json,
+        dry_run=dry_run,
+        self_profile=self_profile,
+    )
 
 
 @app.command(rich_help_panel="Measure")
+@takes_choices("js")
 def js(
-    versions: options.Versions = options.DEFAULT_VERSIONS["js"],
-    baseline: options.Baseline = None,
-    node_flags: options.NodeFlags = "",
-    ops: options.Ops = "essential",
-    workload: options.Workload = None,
-    param: options.Param = None,
-    rounds: options.Rounds = None,
-    budget: options.Budget = None,
-    quick: options.Quick = False,
-    thorough: options.Thorough = False,
-    margin: options.Margin = 2.0,
-    seed: options.Seed = 1,
-    engine: options.EngineOption = "auto",
-    base_image: options.BaseImage = None,
-    cpus: options.Cpus = None,
+    choices: Choices,
     out: options.Out = None,
     json: options.Json = False,
     fail_on: options.FailOn = "none",
@@ -135,29 +83,13 @@ def js(
     self_profile: options.SelfProfile = False,
 ) -> None:
     """Compare pure-JS workloads between Node versions: no addon, no database."""
-
-    def spec() -> Spec:
-        return make_spec(
-            "js",
-            versions=versions,
-            baseline=baseline,
-            node_flags=node_flags,
-            ops=ops,
-            workload=workload,
-            param=param,
-            rounds=rounds,
-            budget=budget,
-            quick=quick,
-            thorough=thorough,
-            margin=margin,
-            seed=seed,
-            engine=engine,
-            base_image=base_image,
-            cpus=cpus,
-            fail_on=fail_on,
-        )
-
-    _measure(spec, out=out, json=json, dry_run=dry_run, self_profile=self_profile)
+    _measure(
+        lambda: make_spec("js", choices, fail_on=fail_on),
+        out=out,
+        json=json,
+        dry_run=dry_run,
+        self_profile=self_profile,
+    )
 
 
 @app.command(rich_help_panel="Measure")
@@ -180,31 +112,13 @@ def resume(run: RunArgument, json: options.Json = False) -> None:
 
 
 @app.command(rich_help_panel="Measure")
+@takes_choices(None)
 def plan(
+    choices: Choices,
     context: typer.Context,
     what: Annotated[
         str, typer.Argument(metavar="[sqlite|js|SPEC.toml]", help="What would be run.")
     ] = "sqlite",
-    versions: options.PlanVersions = None,
-    baseline: options.Baseline = None,
-    addon: options.Addon = "better-sqlite3-multiple-ciphers",
-    prebuilt: options.Prebuilt = False,
-    patch: options.Patch = None,
-    node_flags: options.NodeFlags = "",
-    ops: options.Ops = "essential",
-    workload: options.Workload = None,
-    param: options.Param = None,
-    cipher: options.Cipher = "chacha20",
-    rounds: options.Rounds = None,
-    budget: options.Budget = None,
-    quick: options.Quick = False,
-    thorough: options.Thorough = False,
-    margin: options.Margin = 2.0,
-    seed: options.Seed = 1,
-    engine: options.EngineOption = "auto",
-    base_image: options.BaseImage = None,
-    cpus: options.Cpus = None,
-    storage: options.Storage = "tmpfs",
     json: options.Json = False,
 ) -> None:
     """Print what would run, in which order, and about how long it takes.
@@ -221,31 +135,7 @@ def plan(
         command: Literal["sqlite", "js"] = "js" if what == "js" else "sqlite"
         if command == "js":
             _refuse_options(context, _given(context) & set(options.ONLY_SQLITE), "js")
-        spec = make_spec(
-            command,
-            versions=versions or options.DEFAULT_VERSIONS[command],
-            baseline=baseline,
-            addon=addon,
-            prebuilt=prebuilt,
-            patch=patch,
-            node_flags=node_flags,
-            ops=ops,
-            workload=workload,
-            param=param,
-            cipher=cipher,
-            rounds=rounds,
-            budget=budget,
-            quick=quick,
-            thorough=thorough,
-            margin=margin,
-            seed=seed,
-            engine=engine,
-            base_image=base_image,
-            cpus=cpus,
-            storage=storage,
-            fail_on="none",
-        )
-        _print_plan(console, spec, json=json)
+        _print_plan(console, make_spec(command, choices), json=json)
 
 
 def _given(context: typer.Context) -> set[str]:

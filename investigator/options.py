@@ -1,15 +1,17 @@
 """Command-line options, declared once for every command that takes them, and their way into a spec."""
 
+import functools
+import inspect
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 
 from investigator.errors import UsageError
-from investigator.spec import QUICK, THOROUGH, USUAL, Command, Preset, Spec, checked
+from investigator.spec import QUICK, THOROUGH, USUAL, Axis, Command, Spec, checked
 from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER, PRODUCTION, VARIATIONS, Profile
 
 _WHAT = "What is measured"
@@ -38,12 +40,25 @@ Baseline = Annotated[
         help="Version or label everything is compared with; default the first.", rich_help_panel=_WHAT
     ),
 ]
-Addon = Annotated[
+AxisOption = Annotated[
+    Axis,
+    typer.Option(
+        help="What differs: Node versions under one addon, or addon releases on one Node version.",
+        rich_help_panel=_WHAT,
+    ),
+]
+_ADDON_HELP = (
+    r"Addon under test: better-sqlite3-multiple-ciphers\[@VERSION|@RANGE] (@12.11.1, '@^12'), "
+    "better-sqlite3, node:sqlite, or path:DIR|TARBALL. Without a version: the newest release that "
+    "every chosen Node loads."
+)
+Addon = Annotated[str, typer.Option(help=_ADDON_HELP, rich_help_panel=_WHAT)]
+Addons = Annotated[
     str,
     typer.Option(
-        help="Addon under test: better-sqlite3-multiple-ciphers[@VERSION|@RANGE] (@12.11.1, '@^12'), "
-        "better-sqlite3, node:sqlite, or path:DIR|TARBALL. Without a version: the newest release that "
-        "every chosen Node loads.",
+        "--addon",
+        help=f"{_ADDON_HELP} With --axis addon several, comma separated, with labels if you like: "
+        "NAME@12.11.1,13.0.3 · NAME@12.11.1,fix=path:DIR.",
         rich_help_panel=_WHAT,
     ),
 ]
@@ -167,77 +182,129 @@ SelfProfile = Annotated[
 DEFAULT_VERSIONS: dict[Command, str] = {"sqlite": "20,22,24", "js": "22,24,26"}
 PROFILES = {profile.name: profile for profile in (PRODUCTION, *VARIATIONS)}
 """What ``--profile`` takes, beside ``all``."""
-ONLY_SQLITE = ("addon", "prebuilt", "patch", "cipher", "storage")
-"""Parameters of `make_spec` that `investigate js` does not have."""
+ONLY_SQLITE = ("axis", "addon", "prebuilt", "patch", "cipher", "storage")
+"""Choices that `investigate js` does not have."""
 
 
-def make_spec(
-    command: Command,
-    *,
-    versions: str,
-    baseline: str | None,
-    node_flags: str,
-    ops: str,
-    workload: Sequence[str] | None,
-    param: Sequence[str] | None,
-    rounds: int | None,
-    budget: float | None,
-    quick: bool,
-    thorough: bool,
-    margin: float,
-    seed: int,
-    engine: Literal["auto", "docker", "local"],
-    base_image: str | None,
-    cpus: str | None,
-    fail_on: Literal["slower", "none"],
-    addon: str = "better-sqlite3-multiple-ciphers",
-    prebuilt: bool = False,
-    patch: str | None = None,
-    cipher: str = "chacha20",
-    storage: Literal["tmpfs", "disk"] = "tmpfs",
-) -> Spec:
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that describe a measurement, in the order of the help; each field is one option."""
+
+    versions: Versions | None = None
+    """None for those of the command (`DEFAULT_VERSIONS`)."""
+    baseline: Baseline = None
+    axis: AxisOption = "node"
+    addon: Addons = "better-sqlite3-multiple-ciphers"
+    prebuilt: Prebuilt = False
+    patch: Patch = None
+    node_flags: NodeFlags = ""
+    ops: Ops = "essential"
+    workload: Workload = None
+    param: Param = None
+    cipher: Cipher = "chacha20"
+    rounds: Rounds = None
+    budget: Budget = None
+    quick: Quick = False
+    thorough: Thorough = False
+    margin: Margin = 2.0
+    seed: Seed = 1
+    engine: EngineOption = "auto"
+    base_image: BaseImage = None
+    cpus: Cpus = None
+    storage: Storage = "tmpfs"
+
+
+def takes_choices(command: Command | None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command of typer take `Choices` as its first argument, each field as an option of its own.
+
+    Typer reads options from the signature of a function: the decorated function has one with the fields of
+    `Choices` in the place of that argument.
+
+    Args:
+        command: whose options; None for all of them, with versions that depend on an argument.
+    """
+    options = tuple(_parameters(command))
+
+    def decorate(body: Callable[..., None]) -> Callable[..., None]:
+        _, *own = inspect.signature(body, eval_str=True).parameters.values()
+
+        @functools.wraps(body)
+        def run(**values: Any) -> None:
+            chosen = {option.name: values.pop(option.name) for option in options}
+            body(Choices(**chosen), **values)
+
+        named = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+        run.__signature__ = inspect.Signature([*options, *named])  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _parameters(command: Command | None) -> Iterator[inspect.Parameter]:
+    for field in msgspec.structs.fields(Choices):
+        if command == "js" and field.name in ONLY_SQLITE:
+            continue
+        default, annotation = field.default, field.type
+        if field.name == "versions":
+            default = None if command is None else DEFAULT_VERSIONS[command]
+            annotation = PlanVersions if command is None else Versions
+        yield inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
+
+
+def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", "none"] = "none") -> Spec:
     """Build a checked spec from option values.
 
     Raises:
         UsageError: naming the option and what it takes.
     """
-    if quick and thorough:
+    if choices.quick and choices.thorough:
         raise UsageError("--quick and --thorough contradict each other; give one of them.")
-    preset = QUICK if quick else THOROUGH if thorough else USUAL
-    first = rounds if rounds is not None else preset.rounds
+    usual, preset = Spec(versions=()), QUICK if choices.quick else THOROUGH if choices.thorough else USUAL
+    first = choices.rounds if choices.rounds is not None else preset.rounds
+    versions = _items(choices.versions if choices.versions is not None else DEFAULT_VERSIONS[command])
+    addons = _items(choices.addon) or (choices.addon,)
+    if choices.axis == "node" and len(addons) > 1:
+        raise UsageError(
+            f"--addon names {len(addons)} addons; they are compared on one Node version with --axis addon."
+        )
     return checked(
         Spec(
             command=command,
-            versions=tuple(item.strip() for item in versions.split(",") if item.strip()),
-            baseline=baseline,
-            addon=addon,
-            prebuilt=prebuilt,
-            patch=patch,
-            node_flags=_words(node_flags),
-            ops=tuple(item.strip() for item in ops.split(",") if item.strip()),
-            workloads=tuple(workload or ()),
-            params=_params(param or ()),
-            cipher=cipher,
-            engine=engine,
-            base_image=base_image,
-            cpus=cpus,
-            storage=storage,
+            axis=choices.axis,
+            versions=versions,
+            baseline=choices.baseline,
+            addon=addons[0] if choices.axis == "node" else usual.addon,
+            addons=addons if choices.axis == "addon" else (),
+            prebuilt=choices.prebuilt,
+            patch=choices.patch,
+            node_flags=_words(choices.node_flags),
+            ops=_items(choices.ops),
+            workloads=tuple(choices.workload or ()),
+            params=_params(choices.param or ()),
+            cipher=choices.cipher,
+            engine=choices.engine,
+            base_image=choices.base_image,
+            cpus=choices.cpus,
+            storage=choices.storage,
             rounds=first,
             max_rounds=preset.max_rounds(first),
             passes=preset.passes,
-            margin_pct=margin,
+            margin_pct=choices.margin,
             # A change that does not even count as slower is no finding, and rather no change than unknown.
-            equivalence_pct=max(Spec(versions=()).equivalence_pct, margin),
-            finding_pct=max(Spec(versions=()).finding_pct, margin),
-            budget_min=_minutes(budget, preset, versions),
-            seed=seed,
+            equivalence_pct=max(usual.equivalence_pct, choices.margin),
+            finding_pct=max(usual.finding_pct, choices.margin),
+            budget_min=choices.budget
+            if choices.budget is not None
+            else preset.budget_for(addons if choices.axis == "addon" else versions),
+            seed=choices.seed,
             fail_on=fail_on,
         )
     )
 
 
-def _minutes(budget: float | None, preset: Preset, versions: str) -> float:
-    return budget if budget is not None else preset.budget_for(versions.split(","))
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
 def _words(text: str) -> tuple[str, ...]:

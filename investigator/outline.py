@@ -5,11 +5,11 @@ from pathlib import Path
 import msgspec
 
 from investigator import addons, measure, operations
-from investigator.nodes.interface import ResolvedNode
+from investigator.naming import releases as release_names
 from investigator.observer import Observer
 from investigator.operations import Operation
 from investigator.plan import Plan, schedule
-from investigator.prepare import baseline_node, built_in, families, likely_engine, resolve, sketch
+from investigator.prepare import baseline_sketch, built_in, families, likely_engine, resolve, sketches
 from investigator.spec import Spec
 
 INVOCATION_S = 0.9
@@ -27,6 +27,8 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     addon: str | None
     """The release that would be tried first; the load test may choose an older one."""
+    addons: tuple[str, ...] = ()
+    """``label=name version`` or ``name version`` of the addons that are compared, if they are."""
     operations: tuple[str, ...]
     workloads: tuple[str, ...]
     rounds: int
@@ -47,9 +49,8 @@ def outline(spec: Spec, observer: Observer) -> Outline:
     whose version is inside.
     """
     resolved = resolve(spec, observer, likely_engine(spec))
-    names = tuple(_short(node) for node in resolved.nodes)
     addon = None
-    if spec.command == "sqlite":
+    if spec.command == "sqlite" and spec.axis == "node":
         request = addons.parse_addon(spec.addon, spec.patch)
         addon = request.name
         if request.name not in {"node:sqlite", "path:"}:
@@ -60,11 +61,13 @@ def outline(spec: Spec, observer: Observer) -> Outline:
         Operation(name=Path(w).stem, family=spec.command, module=w, group=f"workload:{Path(w).stem}")
         for w in spec.workloads
     )
+    known = sketches(spec, resolved)
+    released = release_names(known, spec.axis)
+    names = {environment.id: _labelled(environment.label, released[environment.id]) for environment in known}
     environments = tuple(
-        msgspec.structs.replace(sketch(node), id=name)
-        for node, name in zip(resolved.nodes, names, strict=True)
+        msgspec.structs.replace(environment, id=names[environment.id]) for environment in known
     )
-    baseline = _short(baseline_node(resolved.nodes, spec.baseline))
+    baseline = names[baseline_sketch(spec, resolved).id]
     plan = Plan(
         spec=spec,
         run_id="outline",
@@ -77,9 +80,10 @@ def outline(spec: Spec, observer: Observer) -> Outline:
     round_s = sum(INVOCATION_S + per_op_s * len(job.operations) for job in jobs)
     return Outline(
         command=spec.command,
-        nodes=names,
+        nodes=tuple(_labelled(node.request.label, node.version) for node in resolved.nodes),
         baseline=baseline,
         addon=addon,
+        addons=tuple(_labelled(addon.label, addon.shown) for addon in resolved.addons),
         operations=tuple(o.name for o in plan.operations),
         workloads=spec.workloads,
         rounds=spec.rounds,
@@ -95,5 +99,5 @@ def outline(spec: Spec, observer: Observer) -> Outline:
     )
 
 
-def _short(node: ResolvedNode) -> str:
-    return f"{node.request.label}={node.version}" if node.request.label else node.version
+def _labelled(label: str | None, text: str) -> str:
+    return f"{label}={text}" if label else text

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -27,16 +28,35 @@ from investigator.spec import Flavor, Spec, cpu_numbers, with_paths
 from investigator.store import RunFolder
 from investigator.text import clean_text
 from sqlcipher_bench.mailbox import write_mailbox
+from sqlcipher_bench.profiles import NO_CIPHER
 
 PLAN_SCHEMA = 1
 RESOLVED_SCHEMA = 1
 MAX_ADDON_TRIES = 4
+_PATCH_SUFFIX = re.compile(r"-patch[0-9a-f]{8}(?=-|$)")
+
+
+class ResolvedAddon(msgspec.Struct, frozen=True, kw_only=True):
+    """An addon that is compared with others, bound to one release, not downloaded yet."""
+
+    label: str | None
+    name: str
+    """npm name, of a ``path:`` package too; or ``node:sqlite``."""
+    version: str
+    """Exact; empty for ``node:sqlite``."""
+
+    @property
+    def shown(self) -> str:
+        """Name and version, for people."""
+        return f"{self.name} {self.version}".rstrip()
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     """resolved.json: the exact releases, kept so that a resumed run takes the same ones."""
 
     nodes: tuple[ResolvedNode, ...]
+    addons: tuple[ResolvedAddon, ...] = ()
+    """One for each of `Spec.addons`; empty where Node versions are compared."""
 
 
 class StoredPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,14 +97,25 @@ def check_inputs(spec: Spec) -> None:
     if spec.patch is not None:
         shown = f"--patch {clean_text(spec.patch, 200)}"
         patches.check_patch(_patch_text(spec.patch).decode("utf-8", errors="replace"), shown)
-    request = addons.parse_addon(spec.addon, spec.patch)
-    if spec.command == "sqlite" and request.name == "path:":
-        path = Path(request.selector or "").expanduser()
-        if not path.exists():
-            raise UsageError(
-                f"--addon {clean_text(spec.addon, 200)} does not exist; give a directory or a tarball."
-            )
+    for request, text in zip(addon_requests(spec), spec.addon_items, strict=True):
+        if spec.command == "sqlite" and request.name == "path:":
+            path = Path(request.selector or "").expanduser()
+            if not path.exists():
+                raise UsageError(
+                    f"--addon {clean_text(text, 200)} does not exist; give a directory or a tarball."
+                )
     _check_cpus(spec.cpus)
+
+
+def addon_requests(spec: Spec) -> tuple[addons.AddonRequest, ...]:
+    """What ``--addon`` and ``--patch`` ask for: one addon, or those that are compared.
+
+    Raises:
+        UsageError: an item cannot be read, or stands twice.
+    """
+    if spec.axis == "addon":
+        return addons.parse_addons(spec.addons, spec.patch)
+    return (addons.parse_addon(spec.addon, spec.patch),)
 
 
 def _check_cpus(text: str | None) -> None:
@@ -147,7 +178,10 @@ def likely_engine(spec: Spec) -> EngineName:
 
 
 def resolve(spec: Spec, observer: Observer, engine: EngineName) -> Resolved:
-    """Bind ``--versions`` to exact releases; nothing is built yet, and there is no run folder.
+    """Bind ``--versions``, and ``--addon`` where addons are compared, to exact releases.
+
+    Nothing is built yet, and there is no run folder. A ``path:`` addon that is compared is copied into the
+    cache, since its version is inside.
 
     Args:
         spec: what is wanted; its files count from the working directory.
@@ -155,8 +189,9 @@ def resolve(spec: Spec, observer: Observer, engine: EngineName) -> Resolved:
         engine: the engine that will be taken, since containers are Linux everywhere.
 
     Raises:
-        UsageError: a version, operation, baseline, file or CPU that does not exist, or nothing to measure.
-        HostUnfitError: a source of Node builds does not answer.
+        UsageError: a version, addon, operation, baseline, file or CPU that does not exist, or nothing to
+            measure.
+        HostUnfitError: a source of Node builds, or the registry, does not answer.
         EngineMissingError: no npm client, or no Docker for an ``image:``.
     """
     observer.stage_started("resolve")
@@ -165,25 +200,102 @@ def resolve(spec: Spec, observer: Observer, engine: EngineName) -> Resolved:
     check_inputs(spec)
     requests = parse.parse_versions(spec.versions)
     nodes = sources.resolve_all(requests, sources.platform_for(engine), observer)
-    baseline_node(nodes, spec.baseline)
-    return Resolved(nodes=nodes)
+    resolved = Resolved(nodes=nodes, addons=_resolve_addons(spec, nodes, observer))
+    baseline_sketch(spec, resolved)
+    return resolved
 
 
-def baseline_node(nodes: Sequence[ResolvedNode], wanted: str | None) -> ResolvedNode:
-    """The release that is the baseline, known before anything is fetched.
+def _resolve_addons(
+    spec: Spec, nodes: Sequence[ResolvedNode], observer: Observer
+) -> tuple[ResolvedAddon, ...]:
+    """Look every exact release up; where addons are compared, bind each to one release."""
+    if spec.command == "js":
+        return ()
+    requests, versions = addon_requests(spec), [node.version for node in nodes]
+    if spec.axis == "node":
+        for request in requests:
+            if request.is_exact and request.name not in {addons.NODE_SQLITE, "path:"}:
+                addons.named_release(request, versions)
+        return ()
+    found: list[ResolvedAddon] = []
+    encrypted: dict[str, bool | None] = {}
+    for request in requests:
+        name, version, ciphers = request.name, "", addons.encrypts(request.name)
+        if name == "path:":
+            package = addons.path_addon(request.selector or "", observer)
+            name, version, ciphers = package.name, package.version, package.encrypted
+        elif name != addons.NODE_SQLITE:
+            observer.activity(f"looking up {name}")
+            version = addons.named_release(request, versions)
+        found.append(ResolvedAddon(label=request.label, name=name, version=version))
+        encrypted[found[-1].shown] = ciphers
+    _refuse_equal([(addon.label, addon.shown) for addon in found])
+    _refuse_mixed_ciphers(spec, encrypted)
+    return tuple(found)
+
+
+def _refuse_equal(addons_: Sequence[tuple[str | None, str]]) -> None:
+    """Items that name the same release in two ways cannot be told apart without labels."""
+    plain = [shown for label, shown in addons_ if label is None]
+    twice = next((shown for shown in plain if plain.count(shown) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"two items of --addon are {clean_text(twice, 120)}; give them labels, such as a=..., b=..."
+        )
+
+
+def _refuse_mixed_ciphers(spec: Spec, encrypted: Mapping[str, bool | None]) -> None:
+    """An encrypted database and a plain one are two different amounts of work."""
+    if spec.cipher == NO_CIPHER:
+        return
+    able = next((name for name, ciphers in encrypted.items() if ciphers), None)
+    unable = next((name for name, ciphers in encrypted.items() if ciphers is False), None)
+    if able is not None and unable is not None:
+        raise UsageError(
+            f"{clean_text(able, 120)} would encrypt the database with {spec.cipher} and "
+            f"{clean_text(unable, 120)} has no ciphers, so their times could not be compared; "
+            f"give --cipher none, or leave one of them out."
+        )
+
+
+def baseline_sketch(spec: Spec, resolved: Resolved) -> Environment:
+    """The environment that is the baseline, as far as it is known before anything is fetched.
 
     Raises:
-        UsageError: no version, or more than one, answers to `wanted`.
+        UsageError: no version or addon, or more than one, answers to the one that is wanted.
     """
-    sketches = [sketch(node) for node in nodes]
-    # The identifier of an environment ends with its addon, of which nothing is known yet.
-    found = find_baseline(sketches, None if wanted is None else wanted.partition("+")[0])
-    return next(node for node, known in zip(nodes, sketches, strict=True) if known.id == found)
+    known, wanted = sketches(spec, resolved), spec.baseline
+    if wanted is not None and spec.axis == "node":
+        # The identifier of an environment ends with its addon, of which nothing is known yet.
+        wanted = wanted.partition("+")[0]
+    elif wanted is not None:
+        wanted = _PATCH_SUFFIX.sub("", wanted)
+    found = find_baseline(known, wanted, spec.axis)
+    return next(environment for environment in known if environment.id == found)
 
 
-def sketch(node: ResolvedNode) -> Environment:
-    """An environment as far as it is known before anything is fetched."""
-    build_ = NodeBuild(
+def sketches(spec: Spec, resolved: Resolved) -> tuple[Environment, ...]:
+    """The environments as far as they are known before anything is fetched."""
+    if spec.axis == "node":
+        return tuple(_environment(spec, _unfetched(node), None, None) for node in resolved.nodes)
+    node = _unfetched(resolved.nodes[0])
+    return tuple(
+        _environment(
+            spec,
+            node,
+            addons.AddonPackage(
+                name=addon.name,
+                version=addon.version,
+                kind="node:sqlite" if addon.name == addons.NODE_SQLITE else "package",
+            ),
+            addon.label,
+        )
+        for addon in resolved.addons
+    )
+
+
+def _unfetched(node: ResolvedNode) -> NodeBuild:
+    return NodeBuild(
         version=node.version,
         source=node.request.source,
         directory=Path(),
@@ -191,9 +303,6 @@ def sketch(node: ResolvedNode) -> Environment:
         versions={},
         config_sha256="",
         label=node.request.label,
-    )
-    return Environment(
-        id=environment_id(build_, None, "source"), label=node.request.label, node=build_, addon=None
     )
 
 
@@ -222,7 +331,7 @@ def prepare(
     measured = _operations(spec, nodes, folder, engine)
     patch = None if spec.patch is None else str(folder.path / Path(spec.patch).name)
     environments, builds, broken = make_environments(
-        msgspec.structs.replace(spec, patch=patch), nodes, engine, observer
+        msgspec.structs.replace(spec, patch=patch), nodes, engine, observer, resolved.addons
     )
     logs = _keep_logs(folder, broken)
     if len(broken) == len(environments):
@@ -300,28 +409,47 @@ def _own_operations(
 
 
 def make_environments(
-    spec: Spec, nodes: Sequence[NodeBuild], engine: Engine, observer: Observer
+    spec: Spec,
+    nodes: Sequence[NodeBuild],
+    engine: Engine,
+    observer: Observer,
+    compared: Sequence[ResolvedAddon] = (),
 ) -> tuple[tuple[Environment, ...], dict[str, AddonBuild], dict[str, BuildFailure]]:
-    """Environments with their builds, on the newest addon release that loads on most of them.
+    """Environments with their builds: `nodes` under one addon release, or the compared addons on one Node.
 
-    Where an environment breaks under every release that is tried, it alone is lost: the release with the
-    fewest broken environments is taken, the newest of equals. It may be that nothing works at all; then every
-    environment has its failure.
+    Where the release is left open it is the newest that loads on most of the Node versions. An environment
+    that breaks, under every release that is tried, alone is lost. It may be that nothing works at all; then
+    every environment has its failure.
 
     Raises:
         UsageError: no such package or release, or a patch that does not apply.
         EngineMissingError: the engine has no compiler, or does not answer any more.
         HostUnfitError: the registry does not answer, or the disk is full.
+        StoredFileError: `compared` does not belong to this spec.
     """
     if spec.command == "js":
-        return _pair(spec, nodes, None), {}, {}
-    request = addons.parse_addon(spec.addon, spec.patch)
-    if request.name != addons.NODE_SQLITE and not spec.prebuilt:
+        return tuple(_environment(spec, node, None, None) for node in nodes), {}, {}
+    requests = addon_requests(spec)
+    if any(request.name != addons.NODE_SQLITE for request in requests) and not spec.prebuilt:
         _require_toolchain(engine)
+    if spec.axis == "addon":
+        made = _attempt(_compared(spec, requests, compared, nodes, observer), engine, observer)
+    else:
+        made = _best_release(spec, requests[0], nodes, engine, observer)
+    for identifier, failure in made.broken.items():
+        observer.warning(f"{identifier}: {failure.reason}")
+    return made.environments, made.builds, made.broken
+
+
+def _best_release(
+    spec: Spec, request: addons.AddonRequest, nodes: Sequence[NodeBuild], engine: Engine, observer: Observer
+) -> _Attempt:
+    """The release with the fewest broken environments, the newest of equals."""
     best: _Attempt | None = None
     packages = addons.usable_packages(request, nodes, observer)
     for package in itertools.islice(packages, MAX_ADDON_TRIES):
-        attempt = _attempt(_pair(spec, nodes, package), engine, observer)
+        environments = tuple(_environment(spec, node, package, None) for node in nodes)
+        attempt = _attempt(environments, engine, observer)
         if best is None or len(attempt.broken) < len(best.broken):
             best = attempt
         if not attempt.broken or request.is_exact:
@@ -330,9 +458,31 @@ def make_environments(
         observer.note(f"{package.name} {package.version} does not work everywhere ({reason})")
     if best is None:
         raise NothingBuiltError(f"no release of {request.name} can be tried on these versions of Node.")
-    for identifier, failure in best.broken.items():
-        observer.warning(f"{identifier}: {failure.reason}")
-    return best.environments, best.builds, best.broken
+    return best
+
+
+def _compared(
+    spec: Spec,
+    requests: Sequence[addons.AddonRequest],
+    compared: Sequence[ResolvedAddon],
+    nodes: Sequence[NodeBuild],
+    observer: Observer,
+) -> tuple[Environment, ...]:
+    """One environment for each of the addons that are compared, in their order."""
+    if [request.label for request in requests] != [addon.label for addon in compared] or len(nodes) != 1:
+        raise StoredFileError(
+            "resolved.json names other addons than spec.toml; start again with `investigate run spec.toml`."
+        )
+    environments = []
+    for request, addon in zip(requests, compared, strict=True):
+        registered = request.name not in {addons.NODE_SQLITE, "path:"}
+        exact = msgspec.structs.replace(request, selector=addon.version) if registered else request
+        package = next(addons.usable_packages(exact, nodes, observer))
+        environments.append(_environment(spec, nodes[0], package, request.label))
+    found = [(e.label, e.addon) for e in environments if e.addon is not None]
+    _refuse_equal([(label, f"{addon.name} {addon.version}") for label, addon in found])
+    _refuse_mixed_ciphers(spec, {f"{addon.name} {addon.version}": addon.encrypted for _, addon in found})
+    return tuple(environments)
 
 
 def _require_toolchain(engine: Engine) -> None:
@@ -360,20 +510,19 @@ def _answers(engine: Engine, program: str) -> bool:
     return engine.run(task).ok
 
 
-def _pair(
-    spec: Spec, nodes: Sequence[NodeBuild], package: addons.AddonPackage | None
-) -> tuple[Environment, ...]:
-    flavor: Flavor = "prebuilt" if spec.prebuilt else "source"
-    return tuple(
-        Environment(
-            id=environment_id(node, package, flavor),
-            label=node.label,
-            node=node,
-            addon=package,
-            flavor=flavor,
-            node_flags=spec.node_flags,
-        )
-        for node in nodes
+def _environment(
+    spec: Spec, node: NodeBuild, package: addons.AddonPackage | None, label: str | None
+) -> Environment:
+    """An environment; `label` is that of the addon, None where Node versions are compared."""
+    shipped = spec.prebuilt and package is not None and package.kind == "package"
+    flavor: Flavor = "prebuilt" if shipped else "source"
+    return Environment(
+        id=environment_id(node, package, flavor, label=label),
+        label=label if spec.axis == "addon" else node.label,
+        node=node,
+        addon=package,
+        flavor=flavor,
+        node_flags=spec.node_flags,
     )
 
 
@@ -422,7 +571,7 @@ def _baseline(
     Raises:
         NothingBuiltError: the baseline that was asked for does not work, so nothing could be compared.
     """
-    wanted = find_baseline(environments, spec.baseline)
+    wanted = find_baseline(environments, spec.baseline, spec.axis)
     if wanted not in broken:
         return wanted
     if spec.baseline is not None:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from investigator import measure
 from investigator.analysis import Analysis
 from investigator.measure import Bench, Calibration, RoundRecord
+from investigator.naming import short_names
 from investigator.observer import Estimate
 from investigator.plan import Failure, Plan, schedule
 from investigator.records import analyse_records
-from investigator.report.view import short_names
 from investigator.spec import Spec
 
 
@@ -77,7 +77,7 @@ def _affordable(
 
 
 def _estimates(plan: Plan, analysis: Analysis) -> tuple[Estimate, ...]:
-    names = short_names(plan.environments)
+    names = short_names(plan.environments, plan.spec.axis)
     pairs = [c for c in analysis.comparisons if c.kind == "baseline" and c.phase == "warm"]
     pairs.sort(key=lambda c: -abs(c.wall.change_pct))
     return tuple(

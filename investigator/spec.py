@@ -66,11 +66,15 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     schema: int = SPEC_SCHEMA
     command: Command = "sqlite"
+    axis: Axis = "node"
     versions: tuple[str, ...]
-    """Items of ``--versions`` as the user wrote them."""
+    """Items of ``--versions`` as the user wrote them; exactly one where the axis is the addon."""
     baseline: str | None = None
     """The version or label everything is compared with; None takes the first."""
     addon: str = "better-sqlite3-multiple-ciphers"
+    """The addon under test; not used where the axis is the addon."""
+    addons: tuple[str, ...] = ()
+    """Where the axis is the addon: items of ``--addon`` as the user wrote them, else empty."""
     prebuilt: bool = False
     patch: str | None = None
     node_flags: tuple[str, ...] = ()
@@ -101,6 +105,16 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     fail_on: FailOn = "none"
 
     @property
+    def compared(self) -> tuple[str, ...]:
+        """Items that are compared with each other: Node versions, or addons."""
+        return self.addons if self.axis == "addon" else self.versions
+
+    @property
+    def addon_items(self) -> tuple[str, ...]:
+        """Every addon that takes part, as the user wrote it; in ``js`` runs none is taken."""
+        return self.addons if self.axis == "addon" else (self.addon,)
+
+    @property
     def looks(self) -> tuple[int, ...]:
         """Numbers of rounds at which verdicts are taken: 8 and 16, with ``--thorough`` also 32."""
         looks = [self.rounds]
@@ -126,8 +140,29 @@ def checked(spec: Spec) -> Spec:
         )
     if not spec.versions:
         raise UsageError("no Node version is given; name at least one, for instance --versions 20,22,24.")
+    _check_axis(spec)
     _check_addon_options(spec)
     return spec
+
+
+def _check_axis(spec: Spec) -> None:
+    if spec.axis == "node":
+        if spec.addons:
+            raise UsageError('the spec lists addons, which are compared with axis = "addon" only.')
+        return
+    if spec.command == "js":
+        raise UsageError("--axis addon compares addons; `investigate js` measures none.")
+    versions = ",".join(spec.versions)
+    if "," in versions:
+        raise UsageError(
+            f"--axis addon compares addons on one Node version, but --versions names "
+            f"{versions.count(',') + 1} ({versions[:80]}); give one, such as --versions 24."
+        )
+    if len(spec.addons) < 2:
+        raise UsageError(
+            "--axis addon compares at least two addons; name them with --addon, for instance "
+            "--addon better-sqlite3-multiple-ciphers@12.11.1,13.0.3."
+        )
 
 
 def _check_addon_options(spec: Spec) -> None:
@@ -137,7 +172,7 @@ def _check_addon_options(spec: Spec) -> None:
         raise UsageError(
             "--patch changes sources, which --prebuilt does not compile; leave out one of the two."
         )
-    if spec.prebuilt and spec.addon.strip() == "node:sqlite":
+    if spec.prebuilt and all(item.strip() == "node:sqlite" for item in spec.addon_items):
         raise UsageError("--prebuilt does not go with node:sqlite, which is part of Node; leave it out.")
 
 
@@ -231,14 +266,17 @@ def load_spec(path: Path) -> Spec:
 
 
 def with_paths(spec: Spec, change: Callable[[str], str]) -> Spec:
-    """`spec` with every path of a ``path:`` entry in versions and addon put through `change`."""
+    """`spec` with every path of a ``path:`` entry in versions and addons put through `change`."""
 
     def item(text: str) -> str:
         found = _PATH_ITEM.fullmatch(text)
         return text if found is None else found.group(1) + change(found.group(2))
 
     return msgspec.structs.replace(
-        spec, versions=tuple(item(text) for text in spec.versions), addon=item(spec.addon)
+        spec,
+        versions=tuple(item(text) for text in spec.versions),
+        addon=item(spec.addon),
+        addons=tuple(item(text) for text in spec.addons),
     )
 
 
@@ -256,6 +294,12 @@ def _beside(folder: Path, name: str) -> str:
 
 
 def dump_spec(spec: Spec) -> bytes:
-    """TOML text of a spec; fields that are None are left out, since TOML has no null."""
-    data = {key: value for key, value in msgspec.to_builtins(spec).items() if value is not None}
+    """TOML text of a spec; fields that are None are left out, since TOML has no null.
+
+    Of `addon` and `addons` only the one that counts is written.
+    """
+    unused = "addon" if spec.axis == "addon" else "addons"
+    data = {
+        key: value for key, value in msgspec.to_builtins(spec).items() if value is not None and key != unused
+    }
     return tomli_w.dumps(data).encode()

@@ -31,7 +31,8 @@ def _options(
     preset = THOROUGH if thorough else preset_of(spec)
     texts = {
         "--baseline": (spec.baseline, default.baseline),
-        "--addon": (spec.addon, default.addon),
+        "--axis": (spec.axis, default.axis),
+        "--addon": (",".join(spec.addon_items), default.addon),
         "--patch": (spec.patch, default.patch),
         "--ops": (",".join(spec.ops if ops is None else ops), ",".join(default.ops)),
         "--cipher": (spec.cipher, default.cipher),
@@ -44,7 +45,7 @@ def _options(
     }
     if not thorough:
         texts["--rounds"] = (str(spec.rounds), str(preset.rounds))
-        texts["--budget"] = (f"{spec.budget_min:g}", f"{preset.budget_for(spec.versions):g}")
+        texts["--budget"] = (f"{spec.budget_min:g}", f"{preset.budget_for(spec.compared):g}")
     yield from (
         (option, value) for option, (value, usual) in texts.items() if value is not None and value != usual
     )
@@ -67,6 +68,6 @@ def preset_of(spec: Spec) -> Preset:
         if (preset.passes, preset.max_rounds(spec.rounds)) == (spec.passes, spec.max_rounds)
     ]
     return next(
-        (preset for preset in fitting if preset.budget_for(spec.versions) == spec.budget_min),
+        (preset for preset in fitting if preset.budget_for(spec.compared) == spec.budget_min),
         (*fitting, USUAL)[0],
     )

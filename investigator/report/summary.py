@@ -26,7 +26,7 @@ class SummaryEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Identifier, e.g. ``node24.11.1+bsm12.11.1``; `comparisons` and `failures` refer to it."""
     label: str | None
-    """The label the user gave, e.g. ``fix``."""
+    """The label the user gave (to the addon, where addons are compared), e.g. ``fix``."""
     node: str
     """Version of Node."""
     v8: str | None
@@ -147,6 +147,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the run folder."""
     command: str
     """``sqlite`` or ``js``."""
+    axis: str = "node"
+    """What differs between the environments: ``node`` (versions) or ``addon`` (addons on one Node)."""
     headline: str
     """The one sentence on top of every report."""
     baseline: str
@@ -160,7 +162,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     attributions: tuple[dict[str, object], ...] = ()
     """Layers of the findings; empty until they have been explained."""
     controls: dict[str, SummaryControl]
-    """``host``, ``twin``, ``engine``: what did not depend on the addon."""
+    """``host``, ``twin``, ``engine`` (pure JS): what did not depend on the addon."""
     failures: tuple[SummaryFailure, ...]
     """What could not be built or measured."""
 
@@ -173,6 +175,7 @@ def summary(
         tool=clean_text(tool, 80),
         run_id=clean_text(plan.run_id, 200),
         command=plan.spec.command,
+        axis=plan.spec.axis,
         headline=clean_text(analysis.headline, HEADLINE_LIMIT),
         baseline=clean_text(plan.baseline, 200),
         environments=tuple(_environment(e, builds.get(e.id)) for e in plan.environments),

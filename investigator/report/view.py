@@ -9,6 +9,7 @@ from investigator import units
 from investigator.analysis import Analysis, CellSummary, Comparison, Interval, PairKind
 from investigator.arms import Phase
 from investigator.build import AddonBuild, BuildFailure
+from investigator.naming import short_names
 from investigator.plan import Environment, Failure, Plan
 from investigator.report import wording
 from investigator.report.shapes import (
@@ -24,7 +25,6 @@ from investigator.report.shapes import (
 )
 from investigator.text import clean_text, short_text
 
-ENVIRONMENT_NAME_LIMIT = 40
 OPERATION_NAME_LIMIT = 64
 HEADLINE_LIMIT = 4000
 """A sentence for each candidate, of which there can be many."""
@@ -35,7 +35,7 @@ def build_view(plan: Plan, analysis: Analysis, facts: ReportFacts) -> View:
 
     A predecessor that is the baseline is in the main table and not told twice.
     """
-    names = short_names(plan.environments)
+    names = short_names(plan.environments, plan.spec.axis)
     baseline = _short(names, plan.baseline)
     failures = all_failures(analysis, facts.builds)
     warm = tuple(_changes(analysis, names, "baseline", "warm"))
@@ -72,19 +72,6 @@ def build_view(plan: Plan, analysis: Analysis, facts: ReportFacts) -> View:
         folder=clean_text(facts.folder, 400),
         next_commands=tuple(wording.next_commands(plan, analysis, facts)),
     )
-
-
-def short_names(environments: Sequence[Environment]) -> Mapping[str, str]:
-    """Name each environment as briefly as is unambiguous: its label, its version, else its identifier."""
-    plain = {
-        environment.id: short_text(environment.label or environment.node.version, ENVIRONMENT_NAME_LIMIT)
-        for environment in environments
-    }
-    taken = list(plain.values())
-    return {
-        identifier: name if name and taken.count(name) == 1 else short_text(identifier, 80)
-        for identifier, name in plain.items()
-    }
 
 
 def all_failures(analysis: Analysis, builds: Mapping[str, AddonBuild | BuildFailure]) -> tuple[Failure, ...]:

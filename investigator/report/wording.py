@@ -9,6 +9,7 @@ from investigator import units
 from investigator.analysis import Analysis, Comparison, Verdict
 from investigator.arms import Phase
 from investigator.build import AddonBuild, BuildFailure
+from investigator.naming import addon_name, node_name
 from investigator.plan import Environment, Plan
 from investigator.report.commands import command_line
 from investigator.report.shapes import ReportFacts
@@ -58,9 +59,7 @@ def family_title(family: str) -> str:
 
 def addon_text(environment: Environment) -> str:
     """Name and version of the addon; empty where there is none."""
-    if environment.addon is None:
-        return ""
-    return clean_text(f"{environment.addon.name} {environment.addon.version}", 120)
+    return "" if environment.addon is None else clean_text(addon_name(environment.addon), 120)
 
 
 def remedy(pair: Comparison) -> str:
@@ -77,10 +76,12 @@ def summary_lines(
     plan: Plan, analysis: Analysis, facts: ReportFacts, names: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     """Say under the headline what was compared: pairs of a name and a text."""
-    baseline = [_described(e, names) for e in plan.environments if e.id == plan.baseline]
+    describe = _addon_described if plan.spec.axis == "addon" else _described
+    baseline = [describe(e, names) for e in plan.environments if e.id == plan.baseline]
     lines = (
         ("baseline", "; ".join(baseline)),
-        ("candidates", "; ".join(_described(e, names) for e in candidates(plan))),
+        ("candidates", "; ".join(describe(e, names) for e in candidates(plan))),
+        ("Node", _node_line(plan)),
         ("addon", _addon_line(plan)),
         ("measured", ", ".join(_measured(analysis, facts))),
         ("storage", storage(plan, facts)),
@@ -177,15 +178,37 @@ def next_commands(plan: Plan, analysis: Analysis, facts: ReportFacts) -> Iterato
 
 
 def _described(environment: Environment, names: Mapping[str, str]) -> str:
-    node, versions = environment.node.version, environment.node.versions
-    short = names[environment.id]
+    node, short = environment.node.version, names[environment.id]
     parts = [
         *([] if short == node else [f"Node {node}"]),
-        f"V8 {'.'.join(versions.get('v8', '?').split('.')[:2])}",
-        f"ABI {versions.get('modules', '?')}",
+        *_engine_versions(environment),
         *environment.node_flags,
     ]
     return clean_text(f"{short} ({', '.join(parts)})", 300)
+
+
+def _engine_versions(environment: Environment) -> tuple[str, str]:
+    versions = environment.node.versions
+    return f"V8 {'.'.join(versions.get('v8', '?').split('.')[:2])}", f"ABI {versions.get('modules', '?')}"
+
+
+def _addon_described(environment: Environment, names: Mapping[str, str]) -> str:
+    """An environment of a run that compares addons: what the column's name leaves out."""
+    short, addon = names[environment.id], environment.addon
+    parts = []
+    if addon is not None:
+        parts += [] if addon.version == short else [addon_text(environment)]
+        parts += [] if addon.napi is None else [f"Node-API {addon.napi}"]
+    return clean_text(f"{short} ({', '.join(parts)})" if parts else short, 300)
+
+
+def _node_line(plan: Plan) -> str:
+    """The one Node build of a run that compares addons; empty for the others."""
+    if plan.spec.axis != "addon":
+        return ""
+    first = plan.environments[0]
+    name, parts = node_name(first).removeprefix("Node "), (*_engine_versions(first), *first.node_flags)
+    return clean_text(f"{name} ({', '.join(parts)}), the same for all", 300)
 
 
 def _addon_line(plan: Plan) -> str:

@@ -15,7 +15,7 @@ LAYERS = (
     {"plan", "workloads"},
     {"build", "native", "probes"},
     {"invoke", "prepare"},
-    {"samples", "arms"},
+    {"samples", "arms", "naming"},
     {"measure"},
     {"causes"},
     {"analysis"},

@@ -328,7 +328,7 @@ def test_the_baseline_is_known_before_anything_is_fetched(
 ) -> None:
     spec = Spec(versions=("20", "b=24"), baseline=baseline)
     resolved = prepare.resolve(spec, NullObserver(), "docker")
-    assert prepare.baseline_node(resolved.nodes, baseline).request.selector == expected
+    assert prepare.baseline_sketch(spec, resolved).node.version == f"{expected}.1.0"
 
 
 @pytest.mark.parametrize(

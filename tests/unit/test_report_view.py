@@ -5,13 +5,14 @@ import msgspec
 import pytest
 
 from investigator.console import Console
+from investigator.naming import short_names
 from investigator.operations import Operation
 from investigator.plan import Failure
 from investigator.report import markdown
 from investigator.report.commands import command_line
 from investigator.report.shapes import View
 from investigator.report.terminal import TerminalReport
-from investigator.report.view import build_view, short_names, tells_more
+from investigator.report.view import build_view, tells_more
 from investigator.spec import Spec
 from tests.unit import report_synthetic as synthetic
 from tests.unit.report_synthetic import HOSTILE, comparison

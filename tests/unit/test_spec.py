@@ -6,32 +6,13 @@ import msgspec
 import pytest
 
 from investigator.errors import StoredFileError, UsageError
-from investigator.options import make_spec
+from investigator.options import Choices, make_spec
 from investigator.report.commands import command_line
 from investigator.spec import Spec, checked, cpu_numbers, dump_spec, load_spec
 
-BASE: dict[str, object] = {
-    "versions": "20,22,24",
-    "baseline": None,
-    "node_flags": "",
-    "ops": "essential",
-    "workload": None,
-    "param": None,
-    "rounds": None,
-    "budget": None,
-    "quick": False,
-    "thorough": False,
-    "margin": 2.0,
-    "seed": 1,
-    "engine": "auto",
-    "base_image": None,
-    "cpus": None,
-    "fail_on": "none",
-}
-
 
 def spec_of(**changes: object) -> Spec:
-    return make_spec("sqlite", **(BASE | changes))  # type: ignore[arg-type]
+    return make_spec("sqlite", Choices(**changes))  # type: ignore[arg-type]
 
 
 def test_toml_round_trip_keeps_every_field(tmp_path: Path) -> None:
