@@ -49,6 +49,7 @@ _GYP: Final = "lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js"
 # What gcc says when the kernel killed it, whether or not the engine noticed.
 _KILLED: Final = "fatal error: Killed signal terminated program"
 _GYP_ARGUMENTS: Final = ("rebuild", "--release")
+_OBJECTS: Final = PurePosixPath("/objects")
 
 
 class AddonBuild(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,8 +118,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float
 
 
-class _FailedError(Exception):
-    """Leaves a cache fill without an entry; becomes a `BuildFailure` in this module."""
+class BuildError(Exception):
+    """Leaves a cache fill without an entry; becomes a `BuildFailure` where the fill was asked for."""
 
     def __init__(self, reason: str, log: str = "") -> None:
         super().__init__(reason)
@@ -243,8 +244,8 @@ def build_addon(
 
     try:
         directory = cache.filled(_KIND, key, fill, key_files=(_RECORD, "*.node", _OBJECT), notify=notify)
-    except _FailedError as failure:
-        return BuildFailure(reason=failure.reason, log=_keep_log(key, failure.log))
+    except BuildError as failure:
+        return BuildFailure(reason=failure.reason, log=keep_log(key, failure.log))
     record = msgspec.json.decode((directory / _RECORD).read_bytes(), type=_Record)
     return AddonBuild(
         key=key,
@@ -329,25 +330,83 @@ def _compile(
 ) -> None:
     """Fill a cache entry from the package's sources."""
     if not compiler:
-        raise _FailedError("there is no C++ compiler (g++); install one, or choose another --base-image")
+        raise BuildError("there is no C++ compiler (g++); install one, or choose another --base-image")
     # The task's user must pass through; cache.filled makes the directory private.
     directory.chmod(0o711)
     tree = directory / "tree"
     tree.mkdir()
     # A binary that somebody else built stays behind: 13.x compiles nothing where it finds one.
-    _copy_package(addon, tree / "package", without=frozenset({"prebuilds", "build", ".git"}))
+    copy_package(addon, tree / "package", without=frozenset({"prebuilds", "build", ".git"}))
     for folder, _, _ in os.walk(tree):
         Path(folder).chmod(0o755)
     shared = cache.cache_root() / "objects" / _share_key(engine, compiler, addon)
     shared.mkdir(parents=True, exist_ok=True)
-    mounts = {
+    made = run_gyp(
+        engine,
+        node,
+        tree,
+        what=f"{addon.name} {addon.version}",
+        folder="package",
+        mounts=(Mount(source=shared, target=_OBJECTS, writable=True),),
+        shares_objects=True,
+        jobs=jobs,
+        timeout_s=timeout_s,
+    )
+    _collect(directory, tree, addon, compiler, made)
+    shutil.rmtree(tree)
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """What node-gyp did when it ended well."""
+
+    flags: dict[str, str]
+    """As in `AddonBuild`."""
+    elapsed_s: float
+
+
+def run_gyp(
+    engine: Engine,
+    node: NodeBuild,
+    tree: Path,
+    *,
+    what: str,
+    folder: str,
+    mounts: Sequence[Mount] = (),
+    arguments: Callable[[Callable[[Mount], PurePosixPath]], Sequence[str]] = lambda _inside: (),
+    shares_objects: bool = False,
+    jobs: int = 1,
+    timeout_s: float = BUILD_TIMEOUT_S,
+) -> Made:
+    """Run ``node-gyp rebuild`` against the headers of `node`; the same way for addons and probes.
+
+    Args:
+        engine: where the compiler runs.
+        node: the build whose headers are used.
+        tree: writable directory, mounted as ``/build``; gets ``build.log``.
+        what: name of what is compiled, for texts.
+        folder: directory below `tree` that holds the ``binding.gyp``.
+        mounts: others that the build needs; one of ``/objects`` holds the shared objects.
+        arguments: variables for gyp (``--name=value``), made with the path under which a mount is seen.
+        shares_objects: whether the amalgamation's object file is kept for other builds, or taken from them.
+        jobs: processes of the compiler at a time.
+        timeout_s: after which the build counts as hanging.
+
+    Raises:
+        BuildError: with the compiler's first error.
+        EngineMissingError: the engine does not answer any more.
+        HostUnfitError: the disk is full.
+    """
+    own = {
         "tool": Mount(source=resources.node_tools(), target=PurePosixPath("/tool")),
         "recipe": Mount(source=resources.root() / "node_fixtures/compile", target=PurePosixPath("/recipe")),
         "node": Mount(source=node.directory, target=PurePosixPath("/node")),
         "build": Mount(source=tree, target=PurePosixPath("/build"), writable=True),
-        "objects": Mount(source=shared, target=PurePosixPath("/objects"), writable=True),
     }
-    seen = {name: engine.inside(mount) for name, mount in mounts.items()}
+    seen = {name: engine.inside(mount) for name, mount in own.items()}
+    every = (*own.values(), *mounts)
+    environment = _compiler_environment(seen)
+    if shares_objects:
+        environment["SHARED_OBJECTS"] = str(next(engine.inside(m) for m in mounts if m.target == _OBJECTS))
     outcome = engine.run(
         Task(
             command=(
@@ -357,34 +416,27 @@ def _compile(
                 str(seen["build"] / _LOG),
                 *_GYP_ARGUMENTS,
                 f"--nodedir={seen['node']}",
+                *arguments(engine.inside),
                 "--jobs",
                 str(jobs),
             ),
-            purpose=f"build {addon.name} {addon.version} for Node {node.version}",
-            mounts=tuple(mounts.values()),
-            environment=_compiler_environment(seen),
-            working_directory=seen["build"] / "package",
+            purpose=f"build {what} for Node {node.version}",
+            mounts=every,
+            environment=environment,
+            working_directory=seen["build"] / folder,
             timeout_s=timeout_s,
         )
     )
-    log = _read_log(tree)
+    log = read_log(tree)
     if not outcome.ok:
-        raise _FailedError(_failure_reason(outcome, log, addon, node, timeout_s), log or outcome.stderr)
-    _collect(
-        directory,
-        tree,
-        addon,
-        compiler,
-        outcome,
-        commands(log, {str(seen[name]): str(mount.target) for name, mount in mounts.items()}),
-    )
-    shutil.rmtree(tree)
+        raise BuildError(_failure_reason(outcome, log, what, node, timeout_s), log or outcome.stderr)
+    places = {str(engine.inside(mount)): str(mount.target) for mount in every}
+    return Made(flags=commands(log, places), elapsed_s=outcome.elapsed_s)
 
 
 def _compiler_environment(seen: Mapping[str, PurePosixPath]) -> dict[str, str]:
     return {
         "CC": f"{seen['tool'] / 'bin/node'} {seen['recipe'] / 'cc.mjs'} gcc",
-        "SHARED_OBJECTS": str(seen["objects"]),
         "LC_ALL": "C",  # the first error is read, and shown, in English
         "V": "1",  # make prints every command line
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -400,7 +452,7 @@ def _identity(addon: AddonPackage) -> list[object]:
     return [addon.name, addon.version, addon.integrity, addon.patch_sha256, dict(addon.dependencies)]
 
 
-def _copy_package(addon: AddonPackage, target: Path, *, without: frozenset[str]) -> None:
+def copy_package(addon: AddonPackage, target: Path, *, without: frozenset[str]) -> None:
     """Copy the fetched package, which stays as it is, but for some folders at its top."""
     source = _source(addon)
 
@@ -415,33 +467,33 @@ def _collect(
     tree: Path,
     addon: AddonPackage,
     compiler: str,
-    outcome: Outcome,
-    flags: dict[str, str],
+    made: Made,
 ) -> None:
     """Copy what is kept out of a finished build."""
-    binding = _find_binding(tree)
-    _take(tree, binding, directory / binding.name)
+    binding = find_binding(tree)
+    take_file(tree, binding, directory / binding.name)
     amalgamation = _find_object(tree)
     if amalgamation is not None:
-        _take(tree, amalgamation, directory / _OBJECT)
-    _take(tree, tree / _LOG, directory / _LOG)
-    _copy_package(addon, directory / "package", without=frozenset({"build", ".git"}))
+        take_file(tree, amalgamation, directory / _OBJECT)
+    take_file(tree, tree / _LOG, directory / _LOG)
+    copy_package(addon, directory / "package", without=frozenset({"build", ".git"}))
     _write_record(
         directory,
         binding.name,
         sqlite3_object_sha256=cache.sha256_of(directory / _OBJECT) if amalgamation else None,
         compiler=compiler,
-        flags=flags,
-        elapsed_s=round(outcome.elapsed_s, 3),
+        flags=made.flags,
+        elapsed_s=round(made.elapsed_s, 3),
     )
 
 
-def _find_binding(tree: Path) -> Path:
+def find_binding(tree: Path) -> Path:
+    """The one binary that a package's build left below `tree`; `BuildError` where it is not one."""
     folder = tree / "package" / _RELEASE
     found = sorted(path for path in folder.glob("*.node") if path.name != "test_extension.node")
     if len(found) != 1:
         names = ", ".join(clean_text(path.name, 60) for path in found) or "none"
-        raise _FailedError(
+        raise BuildError(
             f"the build ended well, but left {len(found)} binaries in {_RELEASE} ({names}) and not one"
         )
     return found[0]
@@ -454,10 +506,10 @@ def _find_object(tree: Path) -> Path | None:
     return None
 
 
-def _take(tree: Path, path: Path, target: Path) -> None:
+def take_file(tree: Path, path: Path, target: Path) -> None:
     """Copy one regular file out of a build's tree; a link, or anything reached through one, is refused."""
     if path.resolve() != tree.resolve() / path.relative_to(tree) or not stat.S_ISREG(path.lstat().st_mode):
-        raise _FailedError(
+        raise BuildError(
             f"the build left a link in place of {clean_text(path.name, 60)}; do not trust this package"
         )
     shutil.copyfile(path, target, follow_symlinks=False)
@@ -498,12 +550,12 @@ def _entry(directory: Path) -> str:
             for candidate in (package / name, package / f"{name}.js", package / name / "index.js"):
                 if candidate.is_file():
                     return str(candidate.relative_to(directory))
-    raise _FailedError("its package.json names no main file that exists")
+    raise BuildError("its package.json names no main file that exists")
 
 
 def _source(addon: AddonPackage) -> Path:
     if addon.directory is None:
-        raise _FailedError(f"{addon.name} has no package that could be built")
+        raise BuildError(f"{addon.name} has no package that could be built")
     return addon.directory
 
 
@@ -516,14 +568,14 @@ def _take_shipped(engine: Engine, directory: Path, node: NodeBuild, addon: Addon
     target = _target(engine, node)
     shipped = source / "prebuilds" / f"{target}.node"
     if shipped.is_symlink() or not shipped.is_file():
-        raise _FailedError(
+        raise BuildError(
             f"release {addon.version} of {addon.name} ships no binary for {target} in its package; "
             "leave out --prebuilt"
         )
     _check_abi(shipped.read_bytes(), node, addon)
     shutil.copyfile(shipped, directory / shipped.name)
     (directory / shipped.name).chmod(0o755)
-    _copy_package(addon, directory / "package", without=frozenset({"build", ".git"}))
+    copy_package(addon, directory / "package", without=frozenset({"build", ".git"}))
     _write_record(directory, shipped.name, sqlite3_object_sha256=None, compiler="", flags={}, elapsed_s=0.0)
 
 
@@ -543,7 +595,7 @@ def _check_abi(binary: bytes, node: NodeBuild, addon: AddonPackage) -> None:
     needed = {found.decode() for found in _MODULE_ABI.findall(binary)}
     offered = node.versions.get("modules", "")
     if needed and offered not in needed:
-        raise _FailedError(
+        raise BuildError(
             f"the binary of {addon.name} {addon.version} was built for ABI {', '.join(sorted(needed))}, "
             f"Node {node.version} has {offered}; leave out --prebuilt"
         )
@@ -552,7 +604,8 @@ def _check_abi(binary: bytes, node: NodeBuild, addon: AddonPackage) -> None:
 # -- the log ------------------------------------------------------------------------------------------------
 
 
-def _read_log(tree: Path) -> str:
+def read_log(tree: Path) -> str:
+    """What the build in `tree` printed, bounded; empty where there is no log."""
     path = tree / _LOG
     if path.is_symlink() or not path.is_file():
         return ""
@@ -560,7 +613,8 @@ def _read_log(tree: Path) -> str:
         return file.read(_LOG_BYTES).decode(errors="replace")
 
 
-def _keep_log(key: str, log: str) -> Path | None:
+def keep_log(key: str, log: str) -> Path | None:
+    """Keep the log of a failed build in the cache; where, None for an empty one."""
     if not log:
         return None
     path = cache.cache_root() / "failed-builds" / f"{key}.log"
@@ -568,10 +622,8 @@ def _keep_log(key: str, log: str) -> Path | None:
     return path
 
 
-def _failure_reason(
-    outcome: Outcome, log: str, addon: AddonPackage, node: NodeBuild, timeout_s: float
-) -> str:
-    what = f"{addon.name} {addon.version} does not build on Node {node.version}"
+def _failure_reason(outcome: Outcome, log: str, name: str, node: NodeBuild, timeout_s: float) -> str:
+    what = f"{name} does not build on Node {node.version}"
     if outcome.timed_out:
         return f"{what}: it did not end within {timeout_s:.0f} s"
     if outcome.out_of_memory or _KILLED in log:

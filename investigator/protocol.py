@@ -67,6 +67,8 @@ class JobProbe(msgspec.Struct, frozen=True, kw_only=True):
     """The addon's own code on a SQLite that only plays recorded rows; None: see `reason`."""
     dialect: Dialect | None
     """API that the addon is written for; None without a replay."""
+    row_builder: str | None = None
+    """How the addon makes row objects: ``set``, ``bulk``, ``factory``; None where that is not known."""
     reason: str = ""
     """Why there is no replay, one sentence."""
     core_reason: str = ""

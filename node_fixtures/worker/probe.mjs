@@ -10,13 +10,14 @@ const require = createRequire(import.meta.url);
  * operation which needs one only runs in a process with that one.
  *
  * `boundary` and `napi` are the primitives in V8's API and in Node-API, `core` the loops in C, `Replay` the addon's
- * class on a SQLite that plays recorded rows. Reading one that was not built throws the reason.
+ * class on a SQLite that plays recorded rows; `dialect` and `rowBuilder` tell how the addon is made. Reading one that was not built throws the reason.
  */
 export function openProbe(job) {
   const { probe, addon } = job;
   if (probe === undefined || probe === null) return null;
   return Object.freeze({
     dialect: probe.dialect,
+    rowBuilder: probe.row_builder ?? null,
     get boundary() {
       return require(probe.boundary);
     },

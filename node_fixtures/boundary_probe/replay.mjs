@@ -1,0 +1,184 @@
+// boundary.<operation>: the calls of an operation on the addon's own code, with a SQLite behind it that plays recorded
+// rows and computes nothing (replay/sqlite3.c). The rows are recorded here: set-up runs the real operation once for
+// each of its arguments, and makes sure that the replay gives the same values.
+//
+// `run` is that of the real operation. For the recording it is imported a second time: it is to see one class of
+// statement only, as in the operation itself.
+
+import { isDeepStrictEqual } from 'node:util';
+
+import { workloads as binds } from '../../sqlcipher_bench/operations/bind_text.mjs';
+import { sql } from '../../sqlcipher_bench/operations/lib/sql.mjs';
+import { workloads as selects } from '../../sqlcipher_bench/operations/select.mjs';
+import { workloads as writes } from '../../sqlcipher_bench/operations/write.mjs';
+import { writeTape } from './tape.mjs';
+
+// How the result of a call holds rows, and what makes the statement return it like that.
+const RESULTS = {
+  rows: { rowsOf: (result) => result.map((row) => Object.values(row)), shape: (statement) => statement },
+  arrays: { rowsOf: (result) => result, shape: (statement) => statement.raw() },
+  row: { rowsOf: (result) => [Object.values(result)], shape: (statement) => statement },
+  scalar: { rowsOf: (result) => [[result]], shape: (statement) => statement.pluck() },
+};
+
+/** The instance of a module of operations that records. */
+async function recorder(file, name) {
+  const url = new URL(`../../sqlcipher_bench/operations/${file}.mjs`, import.meta.url);
+  url.search = `record=${name}`;
+  return (await import(url.href)).workloads[name];
+}
+
+/** A database that plays `statements` (see tape.mjs). Throws where its SQLite is a real one. */
+export function play(Replay, statements) {
+  const replay = new Replay(':memory:');
+  if (answerOf(replay) !== 1) throw new Error('the addon was not linked with the SQLite that plays recordings');
+  replay.prepare('@tape').run(writeTape(statements));
+  return replay;
+}
+
+function answerOf(replay) {
+  try {
+    return replay.prepare('@replay').pluck().get();
+  } catch {
+    return null;
+  }
+}
+
+function assertEqual(name, i, expected, found) {
+  if (isDeepStrictEqual(expected, found)) return;
+  throw new Error(`the replay of ${name} gives something else than the database in call ${i}`);
+}
+
+/** An operation that reads: `calls` is the number of calls after which its arguments come again. */
+function reading(file, real, name, calls, parameters, kind) {
+  const { rowsOf, shape } = RESULTS[kind];
+  return {
+    setup: async (ctx) => {
+      const { Replay } = ctx.probe;
+      const operation = await recorder(file, name);
+      const heard = { callee: '', callback: undefined, calls: [] };
+      const state = operation.setup(listening(ctx, heard));
+      const columns = state.statement.columns().map((column) => column.name);
+      const results = [];
+      const recordings = [];
+      for (let i = 0; i < calls; i++) {
+        heard.calls = [];
+        results.push(operation.run(state, i));
+        recordings.push({ rows: rowsOf(results[i]), calls: heard.calls });
+      }
+      const text = sql(name);
+      const replay = play(Replay, [{ sql: text, parameters, readonly: true, columns, callee: heard.callee, recordings }]);
+      if (heard.callback !== undefined) replay.function(heard.callee, heard.callback);
+      // Same arguments, other statement. The database itself is not needed any more.
+      const { reader, db, ...own } = state;
+      const played = { ...own, replay, statement: shape(replay.prepare(text)) };
+      for (let i = 0; i < calls; i++) assertEqual(name, i, results[i], operation.run(played, i));
+      operation.teardown(state);
+      replay.exec('@rewind');
+      return played;
+    },
+    run: real[name].run,
+    teardown: (state) => state.replay.close(),
+  };
+}
+
+/** A context whose database tells of the function that is registered, and of the arguments it is called with. */
+function listening(ctx, heard) {
+  return {
+    ...ctx,
+    Database: class Listening extends ctx.Database {
+      function(name, callback) {
+        heard.callee = name;
+        heard.callback = callback;
+        return super.function(name, (argument) => {
+          heard.calls.push(argument);
+          return callback(argument);
+        });
+      }
+    },
+  };
+}
+
+/** An operation that writes; `pick` makes the state of its `run` from that of the real one and the statements. */
+function writing(name, parameters, rowidStep, pick) {
+  return {
+    setup: async (ctx) => {
+      const { Replay } = ctx.probe;
+      const operation = await recorder('write', name);
+      const state = operation.setup(ctx);
+      const { result, changes, lastInsertRowid } = recordWrite(operation, state);
+      const nothing = { parameters: 0, readonly: true, columns: [], recordings: [{ rows: [] }] };
+      const write = { rows: [], changes, rowid: lastInsertRowid, rowidStep };
+      const replay = play(Replay, [
+        { ...nothing, sql: 'BEGIN IMMEDIATE' },
+        { ...nothing, sql: 'COMMIT' },
+        { ...nothing, sql: sql(name), parameters, readonly: false, recordings: [write] },
+      ]);
+      const writer = { begin: replay.prepare('BEGIN IMMEDIATE'), commit: replay.prepare('COMMIT') };
+      const played = { ...pick(state), replay, writer, statement: replay.prepare(sql(name)) };
+      assertEqual(name, 0, result, operation.run(played, 0));
+      operation.teardown(state);
+      rewindWrites(played);
+      return played;
+    },
+    run: writes[name].run,
+    restore: rewindWrites,
+    teardown: (state) => state.replay.close(),
+  };
+}
+
+/** The result of the first call, and what its first statement said that changes rows. */
+function recordWrite(operation, state) {
+  const { statement } = state;
+  let first;
+  const recording = {
+    run: (...values) => {
+      const info = statement.run(...values);
+      first = first ?? info;
+      return info;
+    },
+  };
+  state.statement = recording;
+  const result = operation.run(state, 0);
+  state.statement = statement;
+  operation.restore(state);
+  return { result, ...first };
+}
+
+function rewindWrites(state) {
+  for (const counter of ['inserted', 'updated', 'deleted']) if (counter in state) state[counter] = 0;
+  state.replay.exec('@rewind');
+}
+
+const inserting = ({ messages }) => ({ messages, inserted: 0 });
+const updating = ({ ids }) => ({ ids, updated: 0 });
+// When all ids are through, they come again: there is nothing to put back.
+const deleting = ({ ids }) => ({
+  ids,
+  deleted: 0,
+  refill() {
+    this.deleted = 0;
+  },
+});
+
+export const workloads = {
+  'boundary.select_point': reading('select', selects, 'select_point', 1000, 1, 'row'),
+  'boundary.select_range': reading('select', selects, 'select_range', 4, 2, 'rows'),
+  'boundary.select_range_raw': reading('select', selects, 'select_range_raw', 4, 2, 'arrays'),
+  'boundary.select_iterate': reading('select', selects, 'select_iterate', 4, 2, 'rows'),
+  'boundary.select_uncached': reading('select', selects, 'select_uncached', 4, 2, 'rows'),
+  'boundary.select_udf': reading('select', selects, 'select_udf', 4, 2, 'scalar'),
+  'boundary.select_blob_3k': reading('select', selects, 'select_blob_3k', 16, 1, 'scalar'),
+  'boundary.select_blob_30k': reading('select', selects, 'select_blob_30k', 16, 1, 'scalar'),
+  'boundary.select_blob_100k': reading('select', selects, 'select_blob_100k', 16, 1, 'scalar'),
+  'boundary.bind_text_ascii_20': reading('bind_text', binds, 'bind_text_ascii_20', 4, 1, 'scalar'),
+  'boundary.bind_text_ascii_200': reading('bind_text', binds, 'bind_text_ascii_200', 4, 1, 'scalar'),
+  'boundary.bind_text_ascii_2k': reading('bind_text', binds, 'bind_text_ascii_2k', 4, 1, 'scalar'),
+  'boundary.bind_text_ascii_10k': reading('bind_text', binds, 'bind_text_ascii_10k', 4, 1, 'scalar'),
+  'boundary.bind_text_latin1_2k': reading('bind_text', binds, 'bind_text_latin1_2k', 4, 1, 'scalar'),
+  'boundary.bind_text_twobyte_2k': reading('bind_text', binds, 'bind_text_twobyte_2k', 4, 1, 'scalar'),
+  'boundary.insert_row': writing('insert_row', 8, 1, inserting),
+  'boundary.insert_batch': writing('insert_batch', 8, 1, inserting),
+  'boundary.update_row': writing('update_row', 2, 0, updating),
+  'boundary.delete_row': writing('delete_row', 1, 0, deleting),
+};
