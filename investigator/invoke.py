@@ -239,6 +239,7 @@ def _job_probe(
         core=inside(probe.core),
         replay=inside(probe.replay),
         dialect=probe.dialect,
+        row_builder=probe.row_builder,
         reason=probe.reason,
         core_reason=probe.core_reason,
     )
