@@ -134,6 +134,17 @@ Margin = Annotated[
         rich_help_panel=_HOW,
     ),
 ]
+Explain = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Findings whose layer is looked for, largest first: a number, all, or none; default "
+        f"{USUAL.explain}, {QUICK.explain} with --quick. Each takes about two minutes.",
+        rich_help_panel=_HOW,
+    ),
+]
+NoExplain = Annotated[
+    bool, typer.Option("--no-explain", help="Short for --explain none.", rich_help_panel=_HOW)
+]
 Seed = Annotated[int, typer.Option(help="Seed of the data and of the order.", rich_help_panel=_HOW)]
 EngineOption = Annotated[
     Literal["auto", "docker", "local"],
@@ -206,6 +217,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     quick: Quick = False
     thorough: Thorough = False
     margin: Margin = 2.0
+    explain: Explain = None
+    no_explain: NoExplain = False
     seed: Seed = 1
     engine: EngineOption = "auto"
     base_image: BaseImage = None
@@ -261,6 +274,8 @@ def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", 
     if choices.quick and choices.thorough:
         raise UsageError("--quick and --thorough contradict each other; give one of them.")
     usual, preset = Spec(versions=()), QUICK if choices.quick else THOROUGH if choices.thorough else USUAL
+    if choices.no_explain and choices.explain not in {None, "none"}:
+        raise UsageError("--explain and --no-explain contradict each other; give one of them.")
     first = choices.rounds if choices.rounds is not None else preset.rounds
     versions = _items(choices.versions if choices.versions is not None else DEFAULT_VERSIONS[command])
     addons = _items(choices.addon) or (choices.addon,)
@@ -298,6 +313,7 @@ def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", 
             if choices.budget is not None
             else preset.budget_for(addons if choices.axis == "addon" else versions),
             seed=choices.seed,
+            explain="none" if choices.no_explain else choices.explain or preset.explain,
             fail_on=fail_on,
         )
     )

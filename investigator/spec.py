@@ -24,6 +24,7 @@ FailOn = Literal["slower", "none"]
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _PARAM_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_EXPLAIN = re.compile(r"all|none|[1-9]\d{0,2}")
 _CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?){0,63}")
 _NODE_FLAG = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]*(=[A-Za-z0-9_.,:/+-]*)?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
@@ -44,6 +45,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     """Budget where only two versions are compared: enough for all 16 rounds. With three, the first 8 rounds
     take the usual budget already, and a default run is to end within five minutes."""
     single_look: bool = False
+    explain: str = "3"
+    """Findings to explain: a layer costs about two minutes each."""
     at_most: int = 0
     """Rounds that undecided cells may get in all, where that is more than twice the first look."""
 
@@ -57,7 +60,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 USUAL = Preset(pair_budget_min=8.0)
-QUICK = Preset(option="--quick", rounds=6, passes=2, budget_min=2.0, single_look=True)
+QUICK = Preset(option="--quick", rounds=6, passes=2, budget_min=2.0, single_look=True, explain="none")
 THOROUGH = Preset(option="--thorough", budget_min=20.0, at_most=32)
 
 
@@ -102,6 +105,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     budget_min: float = USUAL.budget_min
     """Measuring time; extension rounds start only while it lasts, the first `rounds` always run."""
     seed: int = 1
+    explain: str = USUAL.explain
+    """Findings whose layer is looked for, largest first: a number, ``all`` or ``none``."""
     fail_on: FailOn = "none"
 
     @property
@@ -195,6 +200,8 @@ def _check_numbers(spec: Spec) -> None:
 
 def _check_words(spec: Spec) -> None:
     _check_params(spec)
+    if not _EXPLAIN.fullmatch(spec.explain):
+        raise UsageError(f"--explain is {spec.explain[:80]!r}; it takes a number of findings, all, or none.")
     for flag in spec.node_flags:
         if not _NODE_FLAG.fullmatch(flag):
             raise UsageError(

@@ -41,6 +41,7 @@ def _options(
         "--cpus": (spec.cpus, default.cpus),
         "--storage": (spec.storage, default.storage),
         "--margin": (f"{spec.margin_pct:g}", f"{default.margin_pct:g}"),
+        "--explain": (spec.explain, preset.explain),
         "--seed": (str(spec.seed if seed is None else seed), str(default.seed)),
     }
     if not thorough:
