@@ -99,13 +99,70 @@ CORE = tuple(
         module="sqlcipher_bench/operations/core.mjs",
         workload=f"core.{operation.name}",
         cold_calls=operation.cold_calls,
-        group="core",
+        group="twins",
     )
     for operation in SQLITE
 )
 """The SQL of each sqlite operation in a C loop: a twin without JavaScript, for the explain phase."""
 
-CATALOGUE = (*SQLITE, *JS, *CORE)
+GRID_ROWS = (1, 50, 200)
+GRID_COLUMNS = (1, 4, 12)
+"""Rows and columns of the row primitives: ``row_bulk_50x4`` makes 50 rows of 4 columns."""
+
+
+def _primitives() -> tuple[str, ...]:
+    """Names of the primitives, without a dialect."""
+    lengths = ("20", "200", "2k", "10k")
+    return (
+        "call_noop",
+        "call_args",
+        *(
+            f"{kind}_{encoding}_{length}"
+            for kind in ("utf8_value", "string_new")
+            for encoding in ("ascii", "latin1", "twobyte")
+            for length in lengths
+        ),
+        *(
+            f"row_{way}_{rows}x{columns}"
+            for way in ("set", "bulk", "template")
+            for rows in GRID_ROWS
+            for columns in GRID_COLUMNS
+        ),
+        *(f"array_of_rows_{rows}" for rows in (50, 200, 1000)),
+        *(f"buffer_copy_{size}" for size in ("3k", "30k", "100k")),
+        "unwrap",
+        "callback_js",
+    )
+
+
+def _boundary(name: str, file: str, cold_calls: int) -> Operation:
+    return Operation(
+        name=name,
+        family="boundary",
+        module=f"node_fixtures/boundary_probe/{file}.mjs",
+        workload=name,
+        cold_calls=cold_calls,
+        group="twins",
+    )
+
+
+REPLAYS = tuple(
+    _boundary(f"boundary.{operation.name}", "replay", operation.cold_calls)
+    for operation in SQLITE
+    if operation.name != "open_key"
+)
+"""The calls of each sqlite operation without SQLite: what the addon and Node do for them."""
+
+PRIMITIVES = tuple(
+    _boundary(dialect + name, "primitives", 100) for dialect in ("", "napi.") for name in _primitives()
+)
+"""What crossing costs, one step at a time: in V8's API (``row_bulk_50x4``) and in Node-API
+(``napi.row_bulk_50x4``)."""
+
+CATALOGUE = (*SQLITE, *JS, *REPLAYS, *PRIMITIVES, *CORE)
+
+BY_NAME_ONLY: frozenset[Family] = frozenset({"boundary", "core"})
+"""Families that explain others: never part of ``all`` or ``essential``."""
 
 _BY_NAME = {operation.name: operation for operation in CATALOGUE}
 
@@ -129,10 +186,11 @@ def choose(names: Sequence[str], *, families: Sequence[Family]) -> tuple[Operati
 def _expand(wanted: str, offered: Sequence[Operation]) -> list[str]:
     known = [operation.name for operation in offered]
     if wanted == "all":
-        return known
+        return [operation.name for operation in offered if operation.family not in BY_NAME_ONLY]
     if wanted == "essential":
         return [operation.name for operation in offered if operation.essential]
     if wanted in known:
         return [wanted]
-    near = ", ".join(difflib.get_close_matches(wanted[:80], known, n=3)) or ", ".join(known)
+    usual = [operation.name for operation in offered if operation.family not in BY_NAME_ONLY]
+    near = ", ".join(difflib.get_close_matches(wanted[:80], known, n=3)) or ", ".join(usual)
     raise UsageError(f"there is no operation {wanted[:80]!r} in this command; use all, essential, or {near}")

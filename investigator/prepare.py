@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from investigator import addons, build, cache, host, operations, patches, resources, workloads
+from investigator import addons, build, cache, host, operations, patches, probes, resources, workloads
 from investigator.build import AddonBuild, BuildFailure
 from investigator.engine.choose import daemon_answers
 from investigator.engine.interface import Engine, EngineName, Task
@@ -24,6 +24,7 @@ from investigator.nodes.interface import NodeBuild, ResolvedNode
 from investigator.observer import Observer
 from investigator.operations import Operation
 from investigator.plan import Environment, Failure, Plan, environment_id, find_baseline
+from investigator.probes import ProbeBuild
 from investigator.spec import Flavor, Spec, cpu_numbers, with_paths
 from investigator.store import RunFolder
 from investigator.text import clean_text
@@ -352,6 +353,19 @@ def prepare(
     return stored
 
 
+def probes_of(stored: StoredPlan, engine: Engine, observer: Observer) -> dict[str, ProbeBuild]:
+    """Probes for the environments of a plan whose own operations need them; usually none does."""
+    plan = stored.plan
+    if not any(operation.family in operations.BY_NAME_ONLY for operation in plan.operations):
+        return {}
+    usable = [environment for environment in plan.environments if environment.id not in stored.build_failures]
+    made = probes.build_probes(engine, usable, stored.builds, observer)
+    for identifier, outcome in made.items():
+        if isinstance(outcome, BuildFailure):
+            observer.warning(f"{identifier} has no probes: {outcome.reason}")
+    return {name: outcome for name, outcome in made.items() if isinstance(outcome, ProbeBuild)}
+
+
 def built_in(spec: Spec) -> tuple[str, ...]:
     """Names in ``--ops`` that mean built-in operations; with workloads, other names mean theirs."""
     return tuple(name for name in spec.ops if name != "none" and name not in _workload_names(spec))
@@ -365,7 +379,7 @@ def _workload_names(spec: Spec) -> frozenset[str]:
 
 def families(spec: Spec) -> tuple[operations.Family, ...]:
     """Families that the command measures."""
-    return ("js",) if spec.command == "js" else ("sqlite", "js")
+    return ("js", "boundary") if spec.command == "js" else ("sqlite", "js", "boundary", "core")
 
 
 def _operations(

@@ -123,6 +123,7 @@ def set_up(
         fixtures=prepare.fixtures(),
         workloads=folder.path / "workloads",
         mailbox=data,
+        probes=prepare.probes_of(stored, engine, observer),
     )
     record = _begun(folder) or RunRecord(
         run_id=plan.run_id,

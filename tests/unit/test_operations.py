@@ -13,7 +13,7 @@ import pytest
 
 from investigator import resources
 from investigator.errors import UsageError
-from investigator.operations import CATALOGUE, JS, SQLITE, Operation, choose, find
+from investigator.operations import BY_NAME_ONLY, CATALOGUE, JS, SQLITE, Operation, choose, find
 from sqlcipher_bench import profiles
 from sqlcipher_bench.mailbox import write_mailbox
 
@@ -170,7 +170,7 @@ def test_names_are_those_of_the_design() -> None:
 def test_every_entry_points_at_a_packaged_module(operation: Operation) -> None:
     assert operation.module.split("/")[0] in resources.FOLDERS
     assert (resources.root() / operation.module).is_file()
-    assert operation.group == operation.family
+    assert operation.group == ("twins" if operation.family in BY_NAME_ONLY else operation.family)
     assert operation.cold_calls >= 1
 
 
@@ -180,7 +180,9 @@ def test_choose_keeps_the_order_of_the_catalogue_and_names_each_once() -> None:
         "open_key",
         "select_range",
     ]
-    assert choose(["all"], families=["sqlite", "js"]) == (*SQLITE, *JS)
+    assert choose(["all"], families=["sqlite", "js", "boundary", "core"]) == (*SQLITE, *JS)
+    twins = choose(["row_bulk_50x4", "core.select_range"], families=["sqlite", "boundary", "core"])
+    assert [operation.name for operation in twins] == ["row_bulk_50x4", "core.select_range"]
     essential = choose(["essential", "rows_twin"], families=["js"])
     assert [operation.name for operation in essential] == [operation.name for operation in JS]
 
