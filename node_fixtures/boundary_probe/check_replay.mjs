@@ -1,7 +1,7 @@
 // Does the replay load, and is its SQLite the one that plays recordings? `node check_replay.mjs ENTRY BINDING`; status 1
 // and one line on stderr where it is not.
-import { play } from './replay.mjs';
 import { loadDatabase } from '../worker/addon.mjs';
+import { play } from './tape.mjs';
 
 const [entry, binding] = process.argv.slice(2);
 

@@ -11,7 +11,7 @@ import { workloads as binds } from '../../sqlcipher_bench/operations/bind_text.m
 import { sql } from '../../sqlcipher_bench/operations/lib/sql.mjs';
 import { workloads as selects } from '../../sqlcipher_bench/operations/select.mjs';
 import { workloads as writes } from '../../sqlcipher_bench/operations/write.mjs';
-import { writeTape } from './tape.mjs';
+import { play } from './tape.mjs';
 
 // How the result of a call holds rows, and what makes the statement return it like that.
 const RESULTS = {
@@ -26,22 +26,6 @@ async function recorder(file, name) {
   const url = new URL(`../../sqlcipher_bench/operations/${file}.mjs`, import.meta.url);
   url.search = `record=${name}`;
   return (await import(url.href)).workloads[name];
-}
-
-/** A database that plays `statements` (see tape.mjs). Throws where its SQLite is a real one. */
-export function play(Replay, statements) {
-  const replay = new Replay(':memory:');
-  if (answerOf(replay) !== 1) throw new Error('the addon was not linked with the SQLite that plays recordings');
-  replay.prepare('@tape').run(writeTape(statements));
-  return replay;
-}
-
-function answerOf(replay) {
-  try {
-    return replay.prepare('@replay').pluck().get();
-  } catch {
-    return null;
-  }
 }
 
 function assertEqual(name, i, expected, found) {

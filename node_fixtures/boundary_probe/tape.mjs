@@ -1,4 +1,4 @@
-// Writes recordings for the SQLite that only plays them (replay/sqlite3.c).
+// Recordings for the SQLite that only plays them (replay/sqlite3.c).
 
 const MAGIC = 0x31455041;
 const INTEGER = 1;
@@ -67,4 +67,20 @@ export function writeTape(statements) {
     }
   }
   return Buffer.concat(parts);
+}
+
+/** A database that plays `statements` (see `writeTape`). Throws where its SQLite is a real one. */
+export function play(Replay, statements) {
+  const replay = new Replay(':memory:');
+  if (answerOf(replay) !== 1) throw new Error('the addon was not linked with the SQLite that plays recordings');
+  replay.prepare('@tape').run(writeTape(statements));
+  return replay;
+}
+
+function answerOf(replay) {
+  try {
+    return replay.prepare('@replay').pluck().get();
+  } catch {
+    return null;
+  }
 }

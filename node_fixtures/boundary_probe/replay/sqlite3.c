@@ -240,6 +240,10 @@ static int prepare(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **made,
 	tape *each;
 	*made = 0;
 	if (tail) *tail = sql + length;
+	if (length == 0) {
+		free(statement);
+		return wrong(db, SQLITE_OK, "not an error");
+	}
 	statement->db = db;
 	statement->sql = malloc(length + 1);
 	memcpy(statement->sql, sql, length);
