@@ -1,0 +1,1 @@
+"""Profiles: samples of a running worker, each stack named and given its layer."""

@@ -1,0 +1,309 @@
+"""The two ways to sample a worker: perf of this machine, attached from outside, or V8's own profiler inside.
+
+A session belongs to one invocation: it gives Node its flags, attaches, takes what was left, and names stacks.
+"""
+
+import contextlib
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Literal, Protocol
+
+import msgspec
+
+from investigator.engine.interface import Engine, Mount, Task
+from investigator.exchange import UnreadableError, take
+from investigator.profiling import perf, perfdata
+from investigator.profiling.perfdata import UnusableError, Window
+from investigator.profiling.stacks import Frame, Stack, Stacks
+from investigator.profiling.symbols import Mapping, RawStack, Symbolizer, kernel_symbols
+from investigator.profiling.v8log import MAX_LOG_BYTES, Log, Tick, read_log
+
+ProfilerKind = Literal["perf", "v8", "none"]
+
+V8_INTERVAL_US = 401
+"""Of V8's profiler: odd, and rare enough for signals not to slow the worker down."""
+_LOG, _ANCHOR_FILE, _MAPS = "v8.log", "anchor.txt", "maps.txt"
+_MAX_MAPS_BYTES = 4 << 20
+_MIN_TRIAL_SAMPLES = 20
+_TRIAL = ("dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1500000")
+"""Busy for about half a second, most of it in the kernel."""
+_ROOT = Frame("node", "node::Start")
+_COLLECTOR = Frame("node", "v8::internal::Heap::CollectGarbage")
+
+
+class Profiler(msgspec.Struct, frozen=True, kw_only=True):
+    """How profiles are taken on this machine."""
+
+    kind: ProfilerKind
+    reason: str
+    """One sentence: what was found, and why nothing better."""
+    event: str = ""
+    """What perf counts: ``cycles``, ``cpu-clock``."""
+    sees_kernel: bool = False
+    """Whether time in the kernel is sampled; else the layer ``os`` is missing from profiles."""
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session brought home."""
+
+    stacks: Stacks
+    lost: int
+    event: str
+
+
+class Session(Protocol):
+    """One invocation under a profiler."""
+
+    def node_flags(self, out: PurePosixPath) -> tuple[str, ...]:
+        """Flags for Node, given the folder that the worker may write into."""
+
+    def started(self, pid: int, task: Task) -> None:
+        """The worker runs."""
+
+    def ended(self, out: Path) -> None:
+        """It has ended; `out` is that folder, on this machine."""
+
+    def taken(self, windows: Sequence[Window], core: Collection[str]) -> Taken:
+        """The samples inside `windows`; `core` names the functions of SQLite.
+
+        Raises:
+            UnusableError: there are none, and why.
+        """
+
+    def close(self) -> None:
+        """Remove what is left."""
+
+
+# -- choosing ---------------------------------------------------------------------------------------------
+
+
+def choose_profiler(engine: Engine) -> Profiler:
+    """Try perf on a task of half a second; V8's profiler where that does not work, none outside of Linux."""
+    why_not, recorded = _try_perf(engine)
+    if recorded is not None:
+        sees_kernel = any(a >= 1 << 63 for raw in recorded.samples for a in raw.addresses)
+        blind = "" if sees_kernel else "; it does not see the kernel (perf_event_paranoid), so neither os"
+        return Profiler(
+            kind="perf",
+            reason=f"perf samples {recorded.event} of all threads{blind}.",
+            event=recorded.event,
+            sees_kernel=sees_kernel,
+        )
+    if engine.name == "docker" or _on_linux():
+        return Profiler(
+            kind="v8",
+            reason=f"V8's own profiler, main thread only, because {why_not}.",
+            event="SIGPROF",
+            sees_kernel=False,
+        )
+    return Profiler(
+        kind="none",
+        reason=f"profiles cannot be taken: they need Linux, and {why_not}; try --engine docker.",
+    )
+
+
+def _on_linux() -> bool:
+    return sys.platform == "linux"
+
+
+def _try_perf(engine: Engine) -> tuple[str, perfdata.Recorded | None]:
+    if not _on_linux() or perf.program() is None:
+        return "this machine has no perf (Debian: `apt install linux-perf`)", None
+    pids: list[int] = []
+    with tempfile.TemporaryDirectory(prefix="investigate-perf-") as folder:
+        session = PerfSession(Path(folder))
+        task = Task(command=_TRIAL, purpose="a look whether perf works", timeout_s=20.0)
+
+        def started(pid: int) -> None:
+            pids.append(pid)
+            session.started(pid, task)
+
+        with contextlib.closing(session):
+            engine.run(task, started)
+            if not pids:
+                return "the processes of the engine are not processes of this machine", None
+            try:
+                recorded = session.recorded([Window(0, 1 << 62)])
+            except UnusableError as error:
+                return str(error), None
+    if sum(recorded.samples.values()) < _MIN_TRIAL_SAMPLES:
+        return "perf attaches but takes no samples", None
+    return "", recorded
+
+
+def new_session(profiler: Profiler, folder: Path, fixtures: PurePosixPath) -> Session:
+    """A session of the chosen kind.
+
+    Args:
+        profiler: what `choose_profiler` said; not ``none``.
+        folder: an empty folder of this machine for raw data.
+        fixtures: where the task sees the packaged folders.
+    """
+    return PerfSession(folder) if profiler.kind == "perf" else V8Session(fixtures)
+
+
+# -- perf -------------------------------------------------------------------------------------------------
+
+
+class PerfSession:
+    """perf outside, and V8's log of generated code inside."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep raw data in `folder`."""
+        self._data = folder / "perf.data"
+        self._recording: perf.Recording | None = None
+        self._pid = 0
+        self._mounts: tuple[Mount, ...] = ()
+        self._trouble = "the process ended before perf could attach, or the engine does not show it"
+        self._log: Log | None = None
+
+    def node_flags(self, out: PurePosixPath) -> tuple[str, ...]:
+        """Not ``--perf-basic-prof``: before V8 12 its map lands in the container's own /tmp."""
+        return ("--log-code", "--no-logfile-per-isolate", f"--logfile={out / _LOG}")
+
+    def started(self, pid: int, task: Task) -> None:
+        """Attach while the worker sets up."""
+        self.close()
+        self._pid, self._mounts = pid, task.mounts
+        try:
+            self._recording = perf.Recording(pid, self._data)
+        except UnusableError as error:
+            self._trouble = str(error)
+
+    def ended(self, out: Path) -> None:
+        """Take V8's log."""
+        self._log = _take_log(out)
+
+    def recorded(self, windows: Sequence[Window]) -> perfdata.Recorded:
+        """Samples without names.
+
+        Raises:
+            UnusableError: perf failed.
+        """
+        if self._recording is None:
+            raise UnusableError(self._trouble)
+        self._recording.finish()
+        self._recording = None
+        return perfdata.read(self._data, self._pid, windows)
+
+    def taken(self, windows: Sequence[Window], core: Collection[str]) -> Taken:
+        """Samples with names."""
+        recorded = self.recorded(windows)
+        if self._log is None:
+            raise UnusableError("V8 left no readable log of its generated code")
+        symbolizer = Symbolizer(
+            mappings=recorded.mappings,
+            mounts=self._mounts,
+            codes=self._log.codes,
+            core=core,
+            kernel=kernel_symbols(),
+        )
+        return Taken(stacks=symbolizer.stacks(recorded.samples), lost=recorded.lost, event=recorded.event)
+
+    def close(self) -> None:
+        """Kill perf if it still runs, and remove its data."""
+        if self._recording is not None:
+            self._recording.abandon()
+            self._recording = None
+        self._data.unlink(missing_ok=True)
+
+
+# -- V8's own profiler ------------------------------------------------------------------------------------
+
+
+class V8Session:
+    """``--prof``: the main thread only, and of C++ only the innermost function and the one JS had called."""
+
+    def __init__(self, fixtures: PurePosixPath) -> None:
+        """Preload a script from the packaged folders, which the task sees at `fixtures`."""
+        self._script = fixtures / "node_fixtures/profiling/anchor.cjs"
+        self._mounts: tuple[Mount, ...] = ()
+        self._log: Log | None = None
+        self._origin_ns: int | None = None
+        self._maps: tuple[Mapping, ...] = ()
+
+    def node_flags(self, out: PurePosixPath) -> tuple[str, ...]:
+        """Flags of V8, and the script that makes the clocks comparable."""
+        return (
+            "--prof",
+            f"--prof-sampling-interval={V8_INTERVAL_US}",
+            "--no-logfile-per-isolate",
+            f"--logfile={out / _LOG}",
+            f"--require={self._script}",
+        )
+
+    def started(self, pid: int, task: Task) -> None:  # noqa: ARG002 - nothing attaches
+        """Remember where its files lie."""
+        self._mounts = task.mounts
+
+    def ended(self, out: Path) -> None:
+        """Take log, clock and mappings."""
+        self._log = _take_log(out)
+        with contextlib.suppress(UnreadableError, ValueError):
+            anchor_ns = int(take(out / _ANCHOR_FILE, 40))
+            if self._log is not None and self._log.anchor_us is not None:
+                self._origin_ns = anchor_ns - self._log.anchor_us * 1000
+        with contextlib.suppress(UnreadableError):
+            self._maps = tuple(_read_maps(take(out / _MAPS, _MAX_MAPS_BYTES).decode("utf-8", "replace")))
+
+    def taken(self, windows: Sequence[Window], core: Collection[str]) -> Taken:
+        """Samples with names."""
+        if self._log is None or not self._log.ticks:
+            raise UnusableError("V8 left no readable log of its samples")
+        if self._origin_ns is None:
+            raise UnusableError("V8's clock cannot be compared with that of the passes")
+        mappings = self._maps or tuple(
+            Mapping(start=lib.start, end=lib.end, file_offset=0, path=lib.path) for lib in self._log.libraries
+        )
+        symbolizer = Symbolizer(mappings=mappings, mounts=self._mounts, codes=self._log.codes, core=core)
+        working: Counter[RawStack] = Counter()
+        collecting: Counter[RawStack] = Counter()
+        for tick in self._log.ticks:
+            at_ns = self._origin_ns + tick.time_us * 1000
+            if any(window.start_ns <= at_ns <= window.end_ns for window in windows):
+                (collecting if tick.in_collector else working)[_raw(tick)] += 1
+        stacks: Counter[Stack] = Counter()
+        for samples, marks in ((working, ()), (collecting, (_COLLECTOR,))):
+            for stack, count in symbolizer.stacks(samples).items():
+                stacks[Stack("main", (_ROOT, *stack.frames[:-1], *marks, stack.frames[-1]))] += count
+        return Taken(stacks=stacks, lost=0, event="SIGPROF")
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+def _raw(tick: Tick) -> RawStack:
+    """The innermost function, the C++ function that JS had called, the JS frames."""
+    # Frames outside of the innermost are looked up one byte below, as return addresses are.
+    called = (tick.callback + 1,) if tick.callback else ()
+    return RawStack("main", (tick.pc, *called, *tick.frames))
+
+
+def _take_log(out: Path) -> Log | None:
+    try:
+        text = take(out / _LOG, MAX_LOG_BYTES).decode("utf-8", "replace")
+    except UnreadableError:
+        return None
+    return read_log(text.splitlines())
+
+
+def _read_maps(text: str) -> list[Mapping]:
+    """Executable mappings of /proc/self/maps."""
+    found = []
+    for line in text.splitlines():
+        fields = line.split(None, 5)
+        if len(fields) >= 5 and "x" in fields[1]:
+            start, _, end = fields[0].partition("-")
+            with contextlib.suppress(ValueError):
+                found.append(
+                    Mapping(
+                        start=int(start, 16),
+                        end=int(end, 16),
+                        file_offset=int(fields[2], 16),
+                        path=fields[5] if len(fields) > 5 else "//anon",
+                    )
+                )
+    return found
