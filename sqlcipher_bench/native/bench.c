@@ -373,22 +373,22 @@ void add_pragma(struct bench *bench, const char *pragma) {
 	bench->pragmas[bench->pragmas_count++] = pragma;
 }
 
-void check_key(const struct bench *bench) {
+void take_key(struct bench *bench) {
 	if (!is_word(bench->cipher, "")) fail("cipher %s is not the name of a scheme", bench->cipher);
-	if (is_encrypted(bench) && (!bench->key || !*bench->key)) fail("there is no key: INVESTIGATE_KEY is not set");
+	if (!is_encrypted(bench)) return;
+	if (!bench->key || !*bench->key) fail("there is no key: INVESTIGATE_KEY is not set");
+	bench->cipher_sql = sqlite3_mprintf("PRAGMA cipher = %Q", bench->cipher);
+	bench->key_sql = sqlite3_mprintf("PRAGMA key = %Q", bench->key);
+	if (!bench->cipher_sql || !bench->key_sql) fail("out of memory");
 }
 
-/* A connection with the key, and nothing else. Error texts never hold the statement: it holds the key. */
+/* A connection with the key, and nothing else. */
 static sqlite3 *open_with_key(const struct bench *bench, const char *file) {
 	sqlite3 *db = open_connection(file);
 	if (!is_encrypted(bench)) return db;
-	static const char *const FORMATS[] = {"PRAGMA cipher = %Q", "PRAGMA key = %Q"};
-	const char *const values[] = {bench->cipher, bench->key};
-	for (int i = 0; i < 2; i++) {
-		char sql[300];
-		sqlite3_snprintf(sizeof sql, sql, FORMATS[i], values[i]);
-		execute_as(db, sql, i ? "PRAGMA key" : "PRAGMA cipher");
-	}
+	execute_as(db, bench->cipher_sql, "PRAGMA cipher");
+	/* Error texts never hold this one. */
+	execute_as(db, bench->key_sql, "PRAGMA key");
 	return db;
 }
 
@@ -485,9 +485,10 @@ void close_bench(struct bench *bench) {
 	free(bench->mailbox.messages);
 	free(bench->queries);
 	free(bench->schema);
-	bench->db = NULL;
-	bench->mailbox = (struct mailbox){0};
-	bench->queries = bench->schema = NULL;
+	free(bench->file);
+	sqlite3_free(bench->cipher_sql);
+	sqlite3_free(bench->key_sql);
+	*bench = (struct bench){.fold = bench->fold};
 }
 
 /* -- parameters of the operations ------------------------------------------------------------------------ */
@@ -649,7 +650,7 @@ void open_loop(struct loop *loop, struct bench *bench, const struct operation *o
 void close_loop(struct loop *loop) {
 	sqlite3_stmt **statements[] = {&loop->statement, &loop->undo, &loop->begin, &loop->commit};
 	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
-		check(loop->db, sqlite3_finalize(*statements[i]), "finalize");
+		if (*statements[i]) check(loop->db, sqlite3_finalize(*statements[i]), "finalize");
 		*statements[i] = NULL;
 	}
 	free(loop->sql);

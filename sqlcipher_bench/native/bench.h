@@ -56,6 +56,8 @@ struct bench {
 	const char *sql;
 	const char *cipher;
 	const char *key;
+	char *cipher_sql;
+	char *key_sql;
 	/* NAME=VALUE, replacing or following those of the production profile. */
 	const char *pragmas[MAX_PRAGMAS];
 	int pragmas_count;
@@ -132,8 +134,8 @@ bool is_encrypted(const struct bench *bench);
 /* Takes NAME=VALUE, which stays the caller's. It becomes part of a statement: a word, "=", a word or number. */
 void add_pragma(struct bench *bench, const char *pragma);
 
-/* Fails where the cipher is no word, or needs a key and has none. */
-void check_key(const struct bench *bench);
+/* Makes the statements of cipher and key; fails where the cipher is no word, or needs a key and has none. */
+void take_key(struct bench *bench);
 
 /* Reads the SQL and the mailbox. */
 void read_inputs(struct bench *bench, const char *mailbox);

@@ -216,7 +216,7 @@ static void take_options(napi_env env, struct core *core, napi_value options) {
 	for (uint32_t i = 0; i < length_of(env, pragmas); i++) {
 		add_pragma(bench, text_of_value(env, core, element(env, pragmas, i), "pragma").start);
 	}
-	check_key(bench);
+	take_key(bench);
 }
 
 static void take_texts(napi_env env, struct core *core, napi_value texts) {
@@ -255,7 +255,6 @@ static void tear_down(struct core *core) {
 	if (core->is_open) {
 		core->is_open = false;
 		close_bench(&core->bench);
-		free(core->bench.file);
 	}
 	while (core->strings) {
 		struct string *next = core->strings->next;

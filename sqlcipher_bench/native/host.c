@@ -212,7 +212,7 @@ int main(int count, char **words) {
 	struct options options = {.scratch = getenv("INVESTIGATE_SCRATCH"), .passes = 5, .pass_ns = 40000000};
 	struct bench bench = {.cipher = "chacha20", .key = getenv("INVESTIGATE_KEY"), .names = NAMES_PER_CALL};
 	read_options(&options, &bench, count, words);
-	check_key(&bench);
+	take_key(&bench);
 	read_inputs(&bench, options.mailbox);
 	bench.file = joined(options.scratch, "/host.db");
 	FILE *output = fopen(options.output, "w");
