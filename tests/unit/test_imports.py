@@ -28,7 +28,7 @@ LAYERS = (
     {"ablate"},
     {"explain"},
     {"workflow", "outline", "doctor", "housekeeping", "options", "profile_self"},
-    {"listings"},
+    {"listings", "selftest"},
     {"cli"},
     {"__main__"},
 )
