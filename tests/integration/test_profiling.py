@@ -1,6 +1,5 @@
 """Profiles of real workers: in an unprivileged container and as a local process, by perf and by V8."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -52,8 +51,8 @@ def test_a_command_that_cannot_start_is_told_as_before(engine: Engine) -> None:
 
 
 @pytest.fixture(scope="module")
-def bench(docker_engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    yield prepared(docker_engine, "docker", tmp_path_factory.mktemp("profiles") / "run")
+def bench(docker_engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return prepared(docker_engine, "docker", tmp_path_factory.mktemp("profiles") / "run")
 
 
 def prepared(engine: Engine, choice: str, path: Path) -> Bench:
