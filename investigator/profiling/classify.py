@@ -13,7 +13,7 @@
 
 Two decisions that the design leaves open, for operations without an addon. Node's own C++ (``node::``, with
 V8's API under it) is to JS what an addon is: **boundary**. The libraries bundled with Node (OpenSSL, zlib,
-simdutf, ...) do the work for which JS called: **native_core**, unless an addon called them.
+its SQLite, ...) do the work for which Node's C++ called: **native_core**, unless an addon or V8 itself did.
 """
 
 import re
@@ -26,7 +26,7 @@ from investigator.profiling.stacks import Frame, Origin, Stack, Stacks
 
 Kind = Literal[
     "kernel", "collector", "core", "generated", "addon", "trampoline", "compiler",
-    "runtime", "node", "library", "transparent", "root", "lost",
+    "runtime", "node", "library", "bundled", "transparent", "root", "lost",
 ]  # fmt: skip
 
 _HEAP_WORK = (
@@ -60,7 +60,9 @@ _TRAMPOLINE = re.compile(
     r"^Builtins_(?:CallApi|HandleApiCall|CallFunctionTemplate|JSEntry|JSConstructEntry|JSRunMicrotasksEntry)|"
     r"HandleApiCall|FunctionCallbackArguments|PropertyCallbackArguments"
 )
-_RUNTIME = re.compile(r"^(?:v8|v8impl|icu\w*|absl|disasm|uv)::|^(?:napi|node_api|node_module|uv)_|^uv__")
+_RUNTIME = re.compile(
+    r"^(?:v8|v8impl|v8_\w+|crdtp|unibrow|icu\w*|absl|disasm|uv|node_napi_env__)::|^(?:napi|node_api|uv)_|^uv__"
+)
 _ROOT = re.compile(r"^(?:node::Start$|main$|_start$|__libc_start|start_thread$|clone3?$|\[root\]$)")
 _TRANSPARENT = re.compile(
     r"^(?:std::|__gnu_cxx::|__cxa|__cxx|_Unwind|operator (?:new|delete)|__tls|_*mem(?:cpy|move|set|cmp|chr)|"
@@ -84,13 +86,22 @@ def classify(stack: Stack) -> Layer | None:
             return None
         if kind == "root":
             # The event loop or a thread, no JS in between.
-            return "native_core" if inside == "library" else "engine"
-        if kind != "transparent" and (inside is None or (inside == "runtime" and kind == "node")):
-            # What V8 does under Node's own C++ is part of that.
-            inside = kind
+            return "native_core" if inside in _BUNDLED else "engine"
+        inside = _OUTWARD.get((inside, kind), inside)
     return None
 
 
+_OUTWARD: dict[tuple[Kind | None, Kind], Kind] = {
+    (None, "runtime"): "runtime",
+    (None, "node"): "node",
+    (None, "library"): "library",
+    # What V8 does under Node's own C++ is part of that, and a library that V8 calls is part of V8.
+    ("runtime", "node"): "node",
+    ("library", "runtime"): "runtime",
+    ("library", "node"): "bundled",
+}
+"""What a stack counts as when the next frame outward is seen; else it stays."""
+_BUNDLED = frozenset({"library", "bundled"})
 _SETTLED: dict[Kind, Layer] = {
     "kernel": "os",
     "collector": "gc",
@@ -104,7 +115,7 @@ def _decided(kind: Kind, inside: Kind | None) -> Layer | None:
     """The layer, if a frame of `kind` outside of `inside` settles it."""
     if kind not in {"trampoline", "generated"}:
         return _SETTLED.get(kind)
-    if inside == "library":
+    if inside in _BUNDLED:
         return "native_core"
     return "boundary" if kind == "trampoline" or inside == "node" else "engine"
 

@@ -13,6 +13,7 @@ from investigator.profiling.stacks import clean_symbol
 _TIMEOUT_S = 30.0
 _MAX_NAME_CHARACTERS = 4000
 _CLONE = re.compile(r" ?(?:\[clone [^\]]*\]|\.(?:part|constprop|isra|cold|lto_priv|llvm)\b[.\w]*)|@.*$")
+_THUNK = re.compile(r"^(?:non-)?virtual thunk to ")
 _TOKEN = re.compile(r"(\d+)")
 
 
@@ -21,7 +22,7 @@ def demangle(names: Iterable[str]) -> dict[str, str]:
     wanted = {name: name for name in set(names)}
     mangled = [n for n in wanted if n.startswith("_Z") and n.isprintable() and len(n) <= _MAX_NAME_CHARACTERS]
     wanted |= _by_program(mangled) or {name: nested_name(name) for name in mangled}
-    return {name: clean_symbol(_CLONE.sub("", readable)) for name, readable in wanted.items()}
+    return {name: clean_symbol(_THUNK.sub("", _CLONE.sub("", readable))) for name, readable in wanted.items()}
 
 
 def _by_program(mangled: list[str]) -> dict[str, str]:

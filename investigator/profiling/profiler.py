@@ -1,13 +1,13 @@
-"""The two ways to sample a worker: perf of this machine, attached from outside, or V8's own profiler inside.
+"""The two ways to sample a worker: perf events of the kernel, from outside, or V8's own profiler, inside.
 
 A session belongs to one invocation: it gives Node its flags, attaches, takes what was left, and names stacks.
 """
 
 import contextlib
+import platform
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 
@@ -15,16 +15,19 @@ import msgspec
 
 from investigator.engine.interface import Engine, Mount, Task
 from investigator.exchange import UnreadableError, take
-from investigator.profiling import perf, perfdata
-from investigator.profiling.perfdata import UnusableError, Window
+from investigator.profiling import events
+from investigator.profiling.memory import Mapping, Memory, read_maps
+from investigator.profiling.repair import Mender
+from investigator.profiling.samples import Sample, UnusableError, Window, in_windows, lost
 from investigator.profiling.stacks import Frame, Stack, Stacks
-from investigator.profiling.symbols import Mapping, RawStack, Symbolizer, kernel_symbols
+from investigator.profiling.symbols import RawStack, Symbolizer, kernel_symbols
 from investigator.profiling.v8log import MAX_LOG_BYTES, Log, Tick, read_log
 
 ProfilerKind = Literal["perf", "v8", "none"]
 
 V8_INTERVAL_US = 401
 """Of V8's profiler: odd, and rare enough for signals not to slow the worker down."""
+_SCRIPT = "node_fixtures/profiling/anchor.cjs"
 _LOG, _ANCHOR_FILE, _MAPS = "v8.log", "anchor.txt", "maps.txt"
 _MAX_MAPS_BYTES = 4 << 20
 _MIN_TRIAL_SAMPLES = 20
@@ -82,15 +85,14 @@ class Session(Protocol):
 
 def choose_profiler(engine: Engine) -> Profiler:
     """Try perf on a task of half a second; V8's profiler where that does not work, none outside of Linux."""
-    why_not, recorded = _try_perf(engine)
-    if recorded is not None:
-        sees_kernel = any(a >= 1 << 63 for raw in recorded.samples for a in raw.addresses)
-        blind = "" if sees_kernel else "; it does not see the kernel (perf_event_paranoid), so neither os"
+    why_not, choice = _try_perf(engine)
+    if choice is not None:
+        blind = "" if choice.sees_kernel else "; not in the kernel (perf_event_paranoid), so without os"
         return Profiler(
             kind="perf",
-            reason=f"perf samples {recorded.event} of all threads{blind}.",
-            event=recorded.event,
-            sees_kernel=sees_kernel,
+            reason=f"perf samples {choice.event} of all threads{blind}.",
+            event=choice.event,
+            sees_kernel=choice.sees_kernel,
         )
     if engine.name == "docker" or _on_linux():
         return Profiler(
@@ -109,106 +111,111 @@ def _on_linux() -> bool:
     return sys.platform == "linux"
 
 
-def _try_perf(engine: Engine) -> tuple[str, perfdata.Recorded | None]:
-    if not _on_linux() or perf.program() is None:
-        return "this machine has no perf (Debian: `apt install linux-perf`)", None
+def _try_perf(engine: Engine) -> tuple[str, events.Choice | None]:
+    """Why perf events cannot be had, or what they count."""
+    if (missing := events.available()) is not None:
+        return missing, None
+    session = PerfSession(PurePosixPath("/fixtures"))
+    task = Task(command=_TRIAL, purpose="a look whether perf works", timeout_s=20.0)
     pids: list[int] = []
-    with tempfile.TemporaryDirectory(prefix="investigate-perf-") as folder:
-        session = PerfSession(Path(folder))
-        task = Task(command=_TRIAL, purpose="a look whether perf works", timeout_s=20.0)
 
-        def started(pid: int) -> None:
-            pids.append(pid)
-            session.started(pid, task)
+    def started(pid: int) -> None:
+        pids.append(pid)
+        session.started(pid, task)
 
-        with contextlib.closing(session):
-            engine.run(task, started)
-            if not pids:
-                return "the processes of the engine are not processes of this machine", None
-            try:
-                recorded = session.recorded([Window(0, 1 << 62)])
-            except UnusableError as error:
-                return str(error), None
-    if sum(recorded.samples.values()) < _MIN_TRIAL_SAMPLES:
+    with contextlib.closing(session):
+        engine.run(task, started)
+        if not pids:
+            return "the processes of the engine are not processes of this machine", None
+        try:
+            seen = sum(1 for _ in session.samples([Window(0, 1 << 62)]))
+        except UnusableError as error:
+            return str(error), None
+    if seen < _MIN_TRIAL_SAMPLES:
         return "perf attaches but takes no samples", None
-    return "", recorded
+    return "", session.choice
 
 
-def new_session(profiler: Profiler, folder: Path, fixtures: PurePosixPath) -> Session:
-    """A session of the chosen kind.
-
-    Args:
-        profiler: what `choose_profiler` said; not ``none``.
-        folder: an empty folder of this machine for raw data.
-        fixtures: where the task sees the packaged folders.
-    """
-    return PerfSession(folder) if profiler.kind == "perf" else V8Session(fixtures)
+def new_session(profiler: Profiler, fixtures: PurePosixPath) -> Session:
+    """A session of the chosen kind (not ``none``); the task sees the packaged folders at `fixtures`."""
+    return PerfSession(fixtures) if profiler.kind == "perf" else V8Session(fixtures)
 
 
 # -- perf -------------------------------------------------------------------------------------------------
 
 
 class PerfSession:
-    """perf outside, and V8's log of generated code inside."""
+    """perf events from outside, and V8's log of generated code from inside."""
 
-    def __init__(self, folder: Path) -> None:
-        """Keep raw data in `folder`."""
-        self._data = folder / "perf.data"
-        self._recording: perf.Recording | None = None
+    def __init__(self, fixtures: PurePosixPath) -> None:
+        """Preload a script from the packaged folders, which the task sees at `fixtures`."""
+        self._script = fixtures / _SCRIPT
+        self._sampler: events.Sampler | None = None
+        self._records: dict[int, bytes] = {}
         self._pid = 0
         self._mounts: tuple[Mount, ...] = ()
-        self._trouble = "the process ended before perf could attach, or the engine does not show it"
+        self._maps: tuple[Mapping, ...] = ()
         self._log: Log | None = None
+        self._trouble = "the process ended before perf could attach, or the engine does not show it"
+        self.choice: events.Choice | None = None
 
     def node_flags(self, out: PurePosixPath) -> tuple[str, ...]:
         """Not ``--perf-basic-prof``: before V8 12 its map lands in the container's own /tmp."""
-        return ("--log-code", "--no-logfile-per-isolate", f"--logfile={out / _LOG}")
+        return (
+            "--log-code",
+            "--no-logfile-per-isolate",
+            f"--logfile={out / _LOG}",
+            f"--require={self._script}",
+        )
 
     def started(self, pid: int, task: Task) -> None:
         """Attach while the worker sets up."""
         self.close()
         self._pid, self._mounts = pid, task.mounts
         try:
-            self._recording = perf.Recording(pid, self._data)
+            self._sampler = events.Sampler(pid)
+            self.choice = self._sampler.choice
         except UnusableError as error:
             self._trouble = str(error)
 
     def ended(self, out: Path) -> None:
-        """Take V8's log."""
+        """Take V8's log, and the mappings."""
         self._log = _take_log(out)
+        self._maps = _take_maps(out)
 
-    def recorded(self, windows: Sequence[Window]) -> perfdata.Recorded:
+    def samples(self, windows: Sequence[Window]) -> Iterator[Sample]:
         """Samples without names.
 
         Raises:
-            UnusableError: perf failed.
+            UnusableError: the kernel did not let us attach.
         """
-        if self._recording is None:
+        if self._sampler is not None:
+            sampler, self._sampler = self._sampler, None
+            self._records = sampler.finish()
+        if not self._records:
             raise UnusableError(self._trouble)
-        self._recording.finish()
-        self._recording = None
-        return perfdata.read(self._data, self._pid, windows)
+        return in_windows(self._records, self._pid, windows)
 
     def taken(self, windows: Sequence[Window], core: Collection[str]) -> Taken:
         """Samples with names."""
-        recorded = self.recorded(windows)
-        if self._log is None:
-            raise UnusableError("V8 left no readable log of its generated code")
-        symbolizer = Symbolizer(
-            mappings=recorded.mappings,
-            mounts=self._mounts,
-            codes=self._log.codes,
-            core=core,
-            kernel=kernel_symbols(),
+        samples = self.samples(windows)
+        if self._log is None or not self._maps:
+            raise UnusableError("the worker left no readable log of its generated code, or of its mappings")
+        memory = Memory(self._maps, self._mounts)
+        mender = Mender(memory, machine=platform.machine())
+        raw = Counter(RawStack("main" if s.main else "helper", mender.chain(s)) for s in samples)
+        symbolizer = Symbolizer(memory, self._log.codes, core=core, kernel=kernel_symbols())
+        return Taken(
+            stacks=symbolizer.stacks(raw),
+            lost=lost(self._records),
+            event=self.choice.event if self.choice is not None else "",
         )
-        return Taken(stacks=symbolizer.stacks(recorded.samples), lost=recorded.lost, event=recorded.event)
 
     def close(self) -> None:
-        """Kill perf if it still runs, and remove its data."""
-        if self._recording is not None:
-            self._recording.abandon()
-            self._recording = None
-        self._data.unlink(missing_ok=True)
+        """Detach."""
+        if self._sampler is not None:
+            self._sampler.close()
+            self._sampler = None
 
 
 # -- V8's own profiler ------------------------------------------------------------------------------------
@@ -219,7 +226,7 @@ class V8Session:
 
     def __init__(self, fixtures: PurePosixPath) -> None:
         """Preload a script from the packaged folders, which the task sees at `fixtures`."""
-        self._script = fixtures / "node_fixtures/profiling/anchor.cjs"
+        self._script = fixtures / _SCRIPT
         self._mounts: tuple[Mount, ...] = ()
         self._log: Log | None = None
         self._origin_ns: int | None = None
@@ -246,8 +253,7 @@ class V8Session:
             anchor_ns = int(take(out / _ANCHOR_FILE, 40))
             if self._log is not None and self._log.anchor_us is not None:
                 self._origin_ns = anchor_ns - self._log.anchor_us * 1000
-        with contextlib.suppress(UnreadableError):
-            self._maps = tuple(_read_maps(take(out / _MAPS, _MAX_MAPS_BYTES).decode("utf-8", "replace")))
+        self._maps = _take_maps(out)
 
     def taken(self, windows: Sequence[Window], core: Collection[str]) -> Taken:
         """Samples with names."""
@@ -258,7 +264,7 @@ class V8Session:
         mappings = self._maps or tuple(
             Mapping(start=lib.start, end=lib.end, file_offset=0, path=lib.path) for lib in self._log.libraries
         )
-        symbolizer = Symbolizer(mappings=mappings, mounts=self._mounts, codes=self._log.codes, core=core)
+        symbolizer = Symbolizer(Memory(mappings, self._mounts), self._log.codes, core=core)
         working: Counter[RawStack] = Counter()
         collecting: Counter[RawStack] = Counter()
         for tick in self._log.ticks:
@@ -290,20 +296,9 @@ def _take_log(out: Path) -> Log | None:
     return read_log(text.splitlines())
 
 
-def _read_maps(text: str) -> list[Mapping]:
-    """Executable mappings of /proc/self/maps."""
-    found = []
-    for line in text.splitlines():
-        fields = line.split(None, 5)
-        if len(fields) >= 5 and "x" in fields[1]:
-            start, _, end = fields[0].partition("-")
-            with contextlib.suppress(ValueError):
-                found.append(
-                    Mapping(
-                        start=int(start, 16),
-                        end=int(end, 16),
-                        file_offset=int(fields[2], 16),
-                        path=fields[5] if len(fields) > 5 else "//anon",
-                    )
-                )
-    return found
+def _take_maps(out: Path) -> tuple[Mapping, ...]:
+    """Executable mappings that the worker had at its end."""
+    try:
+        return read_maps(take(out / _MAPS, _MAX_MAPS_BYTES).decode("utf-8", "replace"))
+    except UnreadableError:
+        return ()

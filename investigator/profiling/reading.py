@@ -7,7 +7,6 @@ the header's totals is computed from the stacks, so it can be computed again by 
 import gzip
 import io
 import itertools
-import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -22,10 +21,11 @@ from investigator.errors import StoredFileError
 from investigator.invoke import Instruments, Result, Surroundings, invoke
 from investigator.plan import Invocation, Pace
 from investigator.profiling.classify import is_collector, layers_of
-from investigator.profiling.perfdata import UnusableError, Window
+from investigator.profiling.memory import symbols_of
 from investigator.profiling.profiler import Profiler, ProfilerKind, Taken, new_session
+from investigator.profiling.samples import UnusableError, Window
 from investigator.profiling.stacks import Stacks, from_lines, to_lines
-from investigator.profiling.symbols import STRIPPED_ADDON, symbols_of
+from investigator.profiling.symbols import STRIPPED_ADDON
 from investigator.store import TOOL, write_atomic
 from investigator.text import clean_text
 
@@ -111,7 +111,7 @@ def profile_invocation(
         around: plan, builds and data of the run.
         invocation: environment and operations; shares mean something for one operation in its process.
         paces: calls per warm-up and pass, as in the unprofiled invocations.
-        passes: timed passes: of 41 ms each, 30 give some 6,000 samples.
+        passes: timed passes: of 41 ms each, 30 give some 2,400 samples.
         profiler: from `choose_profiler`.
         keep: path without ending; ``.jsonl`` gets the events, ``.collapsed.gz`` the stacks.
         timeout_s: after which the worker counts as hanging.
@@ -126,33 +126,32 @@ def profile_invocation(
     if profiler.kind == "none":
         return _reading(_header(invocation, profiler, (), None), {}, profiler.reason, None, None)
     fixtures = engine.inside(Mount(source=around.fixtures, target=PurePosixPath("/fixtures")))
-    with tempfile.TemporaryDirectory(prefix="investigate-profile-") as folder:
-        session = new_session(profiler, Path(folder), fixtures)
-        try:
-            result = invoke(
-                engine,
-                around,
-                invocation,
-                mode="measure",
-                paces=paces,
-                timeout_s=timeout_s,
-                keep=keep.with_name(keep.name + ".jsonl"),
-                instruments=Instruments(
-                    node_flags=session.node_flags,
-                    started=session.started,
-                    ended=session.ended,
-                    passes=passes,
-                ),
-            )
-            timed = _timed(result)
-            taken, trouble = None, _failed(result)
-            if trouble is None:
-                try:
-                    taken = session.taken(_windows(timed), _core_functions(around, invocation))
-                except UnusableError as error:
-                    trouble = f"the profile of {invocation.environment} failed: {error}."
-        finally:
-            session.close()
+    session = new_session(profiler, fixtures)
+    try:
+        result = invoke(
+            engine,
+            around,
+            invocation,
+            mode="measure",
+            paces=paces,
+            timeout_s=timeout_s,
+            keep=keep.with_name(keep.name + ".jsonl"),
+            instruments=Instruments(
+                node_flags=session.node_flags,
+                started=session.started,
+                ended=session.ended,
+                passes=passes,
+            ),
+        )
+        timed = _timed(result)
+        taken, trouble = None, _failed(result)
+        if trouble is None:
+            try:
+                taken = session.taken(_windows(timed), _core_functions(around, invocation))
+            except UnusableError as error:
+                trouble = f"the profile of {invocation.environment} failed: {error}."
+    finally:
+        session.close()
     header = _header(invocation, profiler, timed, taken)
     stacks = taken.stacks if taken is not None else {}
     file = keep.with_name(keep.name + SUFFIX)

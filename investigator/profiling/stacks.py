@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, cast, get_args
 
-from investigator.text import clean_text
+from investigator.text import clean_text, short_text
 
 Origin = Literal["kernel", "node", "addon", "core", "libc", "js", "unknown"]
 """Where a frame's code lies: ``core`` is SQLite with its ciphers, wherever linked; ``addon`` the rest of a
@@ -42,7 +42,7 @@ Stacks = Mapping[Stack, int]
 
 def clean_symbol(symbol: str) -> str:
     """A symbol that can stand in a collapsed stack."""
-    return clean_text(symbol, MAX_SYMBOL_CHARACTERS).replace(";", ",") or "[nameless]"
+    return short_text(symbol, MAX_SYMBOL_CHARACTERS).replace(";", ",") or "[nameless]"
 
 
 def to_lines(stacks: Stacks) -> Iterator[str]:

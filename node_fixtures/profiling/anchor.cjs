@@ -1,12 +1,13 @@
-// Preloaded where V8's own profiler has to do (`--require`): makes one function whose creation V8 logs with its
-// own clock, tells what process.hrtime said then, and at the end what was mapped where.
+// Preloaded into workers that are profiled (`--require`): makes one script whose compilation V8 logs with its own
+// clock, tells what process.hrtime said then, and at the end what was mapped where.
 'use strict';
 const { readFileSync, writeFileSync } = require('node:fs');
 const { dirname, join } = require('node:path');
+const { Script } = require('node:vm');
 
 const folder = dirname(JSON.parse(readFileSync(process.argv[2], 'utf8')).output);
 const before = process.hrtime.bigint();
-new Function('return 0;\n//# sourceURL=investigate_anchor\n')();
+new Script('0', { filename: 'investigate_anchor' }).runInThisContext();
 const after = process.hrtime.bigint();
 writeFileSync(join(folder, 'anchor.txt'), String((before + after) / 2n));
 

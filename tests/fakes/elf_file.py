@@ -1,4 +1,4 @@
-"""A small 64-bit ELF file with a symbol table, and a small recording of perf: of known contents."""
+"""A small 64-bit ELF file with symbols and code, and records of perf events: of known contents."""
 
 import struct
 from collections.abc import Sequence
@@ -7,8 +7,13 @@ FUNC, FILE = 2, 4
 TEXT_OFFSET, TEXT_ADDRESS, TEXT_SIZE = 0x1000, 0x401000, 0x10000
 
 
-def elf(symbols: Sequence[tuple[str, int, int, int]], *, stripped: bool = False) -> bytes:
-    """An executable with `symbols` (name, kind, address, size), all local, in that order."""
+def elf(
+    symbols: Sequence[tuple[str, int, int, int]],
+    *,
+    stripped: bool = False,
+    code: dict[int, bytes] | None = None,
+) -> bytes:
+    """An executable with local `symbols` (name, kind, address, size) in that order, and `code` by address."""
     strings, entries = b"\0", struct.pack("<IBBHQQ", 0, 0, 0, 0, 0, 0)
     for name, kind, address, size in symbols:
         section = 0xFFF1 if kind == FILE else 1
@@ -29,34 +34,26 @@ def elf(symbols: Sequence[tuple[str, int, int, int]], *, stripped: bool = False)
     program = struct.pack("<IIQQQQQQ", 1, 5, TEXT_OFFSET, TEXT_ADDRESS, 0, TEXT_SIZE, TEXT_SIZE, 0x1000)
     assert len(header) == header_size
     assert section_size * 3 == sum(map(len, sections))
-    return header + program + strings + entries + b"".join(sections)
-
-
-SAMPLE_TYPE = 0x1 | 0x2 | 0x4 | 0x20 | 0x100
-"""IP, TID, TIME, CALLCHAIN, PERIOD: what perf asks for."""
+    image = header + program + strings + entries + b"".join(sections)
+    for address, part in (code or {}).items():
+        at = address - TEXT_ADDRESS + TEXT_OFFSET
+        image = image.ljust(at + len(part), b"\x90")
+        image = image[:at] + part + image[at + len(part) :]
+    return image
 
 
 def record(kind: int, body: bytes, misc: int = 2) -> bytes:
+    """A record of the kernel's perf events."""
     return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
 
 
-def sample(pid: int, tid: int, time_ns: int, chain: Sequence[int]) -> bytes:
-    body = struct.pack("<QIIQQQ", chain[-1], pid, tid, time_ns, 1, len(chain))
-    return record(9, body + struct.pack(f"<{len(chain)}Q", *chain))
-
-
-def mapping(pid: int, start: int, size: int, offset: int, path: str, protection: int = 5) -> bytes:
-    name = path.encode() + b"\0"
-    body = struct.pack("<IIQQQIIQQII", pid, pid, start, size, offset, 8, 1, 7, 0, protection, 2)
-    return record(10, body + name + bytes(-len(name) % 8))
-
-
-def recording(records: Sequence[bytes], *, sample_type: int = SAMPLE_TYPE, kind: int = 1) -> bytes:
-    """A file of perf with one event of type `kind`, config 0."""
-    attribute = struct.pack("<IIQQQ", kind, 128, 0, 4999, sample_type) + bytes(128 - 32)
-    attribute += struct.pack("<QQ", 0, 0)
-    data = b"".join(records)
-    at = 104
-    header = b"PERFILE2" + struct.pack("<Q", 104) + struct.pack("<Q", len(attribute))
-    header += struct.pack("<QQ", at, len(attribute)) + struct.pack("<QQ", at + len(attribute), len(data))
-    return header + bytes(104 - len(header)) + attribute + data
+def sample(
+    pid: int, tid: int, time_ns: int, chain: Sequence[int], *, stack_at: int = 0, words: Sequence[int] = ()
+) -> bytes:
+    """A sample; `words` are the top of the stack, at `stack_at`."""
+    body = struct.pack("<QIIQQ", chain[-1], pid, tid, time_ns, len(chain))
+    body += struct.pack(f"<{len(chain)}Q", *chain)
+    body += struct.pack("<QQ", 2, stack_at) if stack_at else struct.pack("<Q", 0)
+    size = 8 * len(words)
+    copied = struct.pack(f"<{len(words)}Q", *words)
+    return record(9, body + struct.pack("<Q", size) + copied + (struct.pack("<Q", size) if size else b""))

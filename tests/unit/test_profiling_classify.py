@@ -71,6 +71,9 @@ CASES: list[tuple[str, Layer | None]] = [
     (JS + "node:Builtins_CallApiCallbackGeneric node:node::crypto::Hash::HashUpdate node:EVP_DigestUpdate "
      "node:sha256_block_data_order_avx2", "native_core"),
     (ADDON + "node:EVP_DigestUpdate node:sha256_block_data_order_avx2", "boundary"),
+    (JS + "node:Builtins_CEntry node:v8::internal::Runtime_ToBase64 node:simdutf::haswell::encode", "engine"),
+    (JS + "node:Builtins_CallApiCallbackGeneric node:node::Decode node:v8::String::NewFromUtf8 "
+     "node:simdutf::haswell::convert", "boundary"),
     # the event loop itself
     (ROOT + "node:uv__io_poll", "engine"),
     # broken: cut in libc, nameless memory, a binary without names

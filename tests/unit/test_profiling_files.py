@@ -1,4 +1,4 @@
-"""What the profilers leave: ELF symbols, perf's recording, V8's log; addresses to named stacks."""
+"""What profilers work on: ELF symbols, perf's records, V8's log; addresses to named stacks."""
 
 import struct
 from pathlib import Path, PurePosixPath
@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from investigator.engine.interface import Mount
 from investigator.profiling.demangle import demangle, nested_name
 from investigator.profiling.elf import read_symbols
-from investigator.profiling.perfdata import UnusableError, Window, read
+from investigator.profiling.memory import Mapping, Memory, read_maps
+from investigator.profiling.repair import Mender, is_call
+from investigator.profiling.samples import Sample, UnusableError, Window, in_windows, lost
 from investigator.profiling.stacks import Frame, Stack
-from investigator.profiling.symbols import STRIPPED_ADDON, KernelSymbols, Mapping, RawStack, Symbolizer
+from investigator.profiling.symbols import STRIPPED_ADDON, KernelSymbols, RawStack, Symbolizer
 from investigator.profiling.v8log import ANCHOR, Code, CodeMap, read_log
-from tests.fakes.elf_file import FILE, FUNC, TEXT_ADDRESS, elf, mapping, record, recording, sample
+from tests.fakes.elf_file import FILE, FUNC, TEXT_ADDRESS, TEXT_OFFSET, elf, record, sample
 
 WRITE = "_ZN2v88internal6String9WriteUtf8EPNS0_7IsolateE"
 ALWAYS = [Window(0, 1 << 60)]
@@ -77,64 +79,147 @@ def test_what_is_no_binary_has_no_functions(tmp_path: Path) -> None:
         assert len(read_symbols(path).addresses) == 0
 
 
-# -- perf's recording -------------------------------------------------------------------------------------
+# -- perf's records ---------------------------------------------------------------------------------------
+
+KERNEL_MARK, USER_MARK = (1 << 64) - 128, (1 << 64) - 512
 
 
-def test_only_the_process_inside_the_windows_counts(tmp_path: Path) -> None:
-    path = tmp_path / "perf.data"
-    user = (1 << 64) - 512
-    path.write_bytes(
-        recording(
-            [
-                mapping(PID, 0x1000, 0x1000, 0x5000, "/node/bin/node"),
-                mapping(PID, 0x9000, 0x1000, 0, "/node/bin/node", protection=1),
-                mapping(PID + 1, 0x1000, 0x1000, 0, "/other"),
-                sample(PID, PID, 99, [user, 0x1]),
-                sample(PID, PID, 100, [user, 0x1500, 0x1600]),
-                sample(PID, PID, 150, [user, 0x1500, 0x1600]),
-                sample(PID, PID + 2, 150, [user, 0x1700]),
-                sample(PID + 1, PID + 1, 150, [user, 0x1]),
-                sample(PID, PID, 250, [user, 0x1]),
-                record(2, struct.pack("<QQ", 0, 17)),
-                record(13, struct.pack("<Q", 3)),
-                record(68, b""),
-            ]
-        )
-    )
-    recorded = read(path, PID, [Window(100, 200), Window(300, 400)])
-    assert recorded.samples == {
-        RawStack("main", (0x1500, 0x1600)): 2,
-        RawStack("helper", (0x1700,)): 1,
-    }
-    assert recorded.mappings == (Mapping(0x1000, 0x2000, 0x5000, "/node/bin/node"),)
-    assert (recorded.lost, recorded.event) == (20, "cpu-clock")
-
-
-def test_the_event_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "perf.data"
-    path.write_bytes(recording([], kind=0))
-    assert read(path, PID, ALWAYS).event == "cycles"
+def test_only_what_was_sampled_inside_the_windows_counts() -> None:
+    kernel = 0xFFFFFFFF81000000
+    main = [
+        sample(PID, PID, 99, [USER_MARK, 0x1]),
+        sample(PID, PID, 100, [KERNEL_MARK, kernel, USER_MARK, 0x1500], stack_at=0x7000, words=(1, 2)),
+        record(2, struct.pack("<QQ", 0, 17)),
+        sample(PID, PID, 250, [USER_MARK, 0x1]),
+        record(13, struct.pack("<Q", 3)),
+        record(5, bytes(24)),
+        sample(PID, PID, 400, [USER_MARK, 0x1600]),
+    ]
+    records = {PID: b"".join(main), PID + 2: sample(PID, PID + 2, 150, [USER_MARK, 0x1700])}
+    assert list(in_windows(records, PID, [Window(100, 200), Window(300, 400)])) == [
+        Sample(main=True, chain=(kernel, 0x1500), stack_at=0x7000, stack=struct.pack("<QQ", 1, 2)),
+        Sample(main=True, chain=(0x1600,), stack_at=0, stack=b""),
+        Sample(main=False, chain=(0x1700,), stack_at=0, stack=b""),
+    ]
+    assert lost(records) == 20
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    "data",
     [
-        (b"", "cannot be read"),
-        (b"PERFFILE" + bytes(200), "unknown form"),
-        (recording([], sample_type=0x7), "lack"),
-        (recording([record(9, bytes(8) + struct.pack("<IIQQQ", PID, PID, 5, 1, 1 << 40))]), "damaged"),
-        (recording([record(81, b"")]), "compressed"),
-        (recording([b"\x09\0\0\0\0\0\x03\0"]), "damaged"),
-        (recording([])[:90], "cannot be read"),
+        record(9, bytes(8) + struct.pack("<IIQQ", PID, PID, 5, 1 << 40)),
+        record(9, bytes(8) + struct.pack("<IIQQ", PID, PID, 5, 0)),
+        b"\x09\0\0\0\0\0\x03\0",
+        b"\x09\0\0\0\0\0\xff\0",
     ],
 )
-def test_a_recording_of_another_form_is_refused_with_a_sentence(
-    tmp_path: Path, data: bytes, words: str
-) -> None:
-    path = tmp_path / "perf.data"
-    path.write_bytes(data)
-    with pytest.raises(UnusableError, match=words):
-        read(path, PID, ALWAYS)
+def test_damaged_records_are_refused_with_a_sentence(data: bytes) -> None:
+    with pytest.raises(UnusableError, match="damaged"):
+        list(in_windows({PID: data}, PID, ALWAYS))
+
+
+# -- chains that libc has cut -----------------------------------------------------------------------------
+
+STUB, ALLOCATE, CALLER, OUTER = TEXT_ADDRESS + 0x800, TEXT_ADDRESS, TEXT_ADDRESS + 0x100, TEXT_ADDRESS + 0x200
+BASE, LIBC = 0x7FFF0000, 0x7F0000000010
+
+
+def call(at: int, target: int) -> dict[int, bytes]:
+    """A call instruction that returns to `at`."""
+    return {at - 5: b"\xe8" + struct.pack("<i", target - at)}
+
+
+def mender(tmp_path: Path, machine: str = "x86_64") -> Mender:
+    """A binary in which `ALLOCATE` and `CALLER` call: libc through a stub, and each other."""
+    (tmp_path / "bin").mkdir()
+    functions = [
+        ("Allocate", FUNC, ALLOCATE, 0x80),
+        ("Caller", FUNC, CALLER, 0x80),
+        ("Outer", FUNC, OUTER, 0x80),
+    ]
+    code = call(ALLOCATE + 0x20, STUB) | call(CALLER + 0x20, ALLOCATE) | call(OUTER + 0x20, CALLER)
+    (tmp_path / "bin/node").write_bytes(elf(functions, code=code | {OUTER + 0x70: b"\x90" * 16}))
+    memory = Memory(
+        [
+            Mapping(TEXT_ADDRESS, TEXT_ADDRESS + 0x10000, TEXT_OFFSET, "/node/bin/node"),
+            Mapping(LIBC - 0x10, LIBC + 0x10000, 0, "/lib/libc.so.6"),
+        ],
+        [Mount(source=tmp_path, target=PurePosixPath("/node"))],
+    )
+    return Mender(memory, machine=machine)
+
+
+def cut(chain: tuple[int, ...], words: tuple[int, ...]) -> Sample:
+    return Sample(main=True, chain=chain, stack_at=BASE, stack=struct.pack(f"<{len(words)}Q", *words))
+
+
+IN_ALLOCATE, IN_CALLER, IN_OUTER = ALLOCATE + 0x20, CALLER + 0x20, OUTER + 0x20
+# libc has saved the frame pointer of `Allocate` (word 6) at word 2; a stale return address lies at word 1.
+WORDS = (7, IN_CALLER, BASE + 6 * 8, 9, IN_ALLOCATE, 1, BASE + 8 * 8, IN_CALLER, 0, IN_OUTER, 5)
+
+
+def test_a_chain_that_malloc_has_cut_goes_on_from_the_stack(tmp_path: Path) -> None:
+    assert mender(tmp_path).chain(cut((LIBC, 0xDEAD), WORDS)) == (LIBC, IN_ALLOCATE, IN_CALLER, IN_OUTER)
+
+
+def test_where_the_frame_pointer_is_good_only_the_caller_is_put_in(tmp_path: Path) -> None:
+    kernel = 0xFFFFFFFF81000000
+    mend = mender(tmp_path)
+    assert mend.chain(cut((kernel, LIBC, IN_CALLER, 0x5), WORDS)) == (
+        kernel,
+        LIBC,
+        IN_ALLOCATE,
+        IN_CALLER,
+        0x5,
+    )
+    assert mend.chain(cut((LIBC, IN_ALLOCATE, IN_CALLER), WORDS)) == (LIBC, IN_ALLOCATE, IN_CALLER)
+
+
+@pytest.mark.parametrize(
+    ("chain", "words"),
+    [
+        ((IN_ALLOCATE, 0xDEAD), WORDS),
+        ((LIBC, 0xDEAD), (1, 2, 3)),
+        ((LIBC, 0xDEAD), ()),
+        ((0xFFFFFFFF81000000,), WORDS),
+    ],
+)
+def test_what_cannot_be_mended_stays(tmp_path: Path, chain: tuple[int, ...], words: tuple[int, ...]) -> None:
+    assert mender(tmp_path).chain(cut(chain, words)) == chain
+
+
+def test_frames_that_go_round_in_a_circle_end(tmp_path: Path) -> None:
+    words = (BASE + 3 * 8, IN_ALLOCATE, 0, BASE + 3 * 8, IN_CALLER, 0)
+    assert mender(tmp_path).chain(cut((LIBC, 0xDEAD), words)) == (LIBC, IN_ALLOCATE, IN_CALLER)
+
+
+def test_on_other_processors_nothing_is_mended(tmp_path: Path) -> None:
+    assert mender(tmp_path, "aarch64").chain(cut((LIBC, 0xDEAD), WORDS)) == (LIBC, 0xDEAD)
+
+
+@given(st.lists(st.integers(0, (1 << 64) - 1), max_size=40), st.integers(0, (1 << 64) - 1))
+def test_any_stack_is_taken(tmp_path_factory: pytest.TempPathFactory, words: list[int], second: int) -> None:
+    mended = mender(tmp_path_factory.mktemp("any")).chain(cut((LIBC, second), tuple(words)))
+    assert mended[0] == LIBC
+
+
+@pytest.mark.parametrize(
+    ("code", "is_one"),
+    [
+        ("9090e800000000", True),
+        ("909090909041ffd2", True),  # call *%r10
+        ("90909090ff15aabbccdd", True),  # call *disp(%rip)
+        ("9090909090ff5008", True),  # call *8(%rax)
+        ("9090ff9010000000", True),  # call *16(%rax)
+        ("90909090ff542408", True),  # call *8(%rsp)
+        ("ff942410000000", True),
+        ("909090909090ff", False),
+        ("90909090909090", False),
+        ("9090909090ffe0", False),  # jmp *%rax
+    ],
+)
+def test_calls_are_known_by_their_bytes(code: str, is_one: bool) -> None:
+    assert is_call(bytes.fromhex(code)[-7:]) is is_one
 
 
 # -- V8's log ---------------------------------------------------------------------------------------------
@@ -252,21 +337,20 @@ def symbolizer(tmp_path: Path, *, stripped: bool = False) -> Symbolizer:
     )
     codes = CodeMap()
     codes.add(Code(0x30000, 0x30100, "JS:*run"))
-    return Symbolizer(
-        mappings=[
+    memory = Memory(
+        [
             Mapping(0x30000, 0x50000, 0, "//anon"),
             Mapping(0x10000, 0x12000, 0x1000, "/node/bin/node"),
             Mapping(0x20000, 0x22000, 0x1000, "/addon/better.node"),
             Mapping(0x40000, 0x41000, 0x1000, "/usr/lib/libc.so.6"),
             Mapping(0x60000, 0x61000, 0, "[vdso]"),
         ],
-        mounts=[
+        [
             Mount(source=node, target=PurePosixPath("/node")),
             Mount(source=addon, target=PurePosixPath("/addon")),
         ],
-        codes=codes,
-        core={"walFind"},
     )
+    return Symbolizer(memory, codes, core={"walFind"})
 
 
 def test_addresses_become_frames_of_their_place(tmp_path: Path) -> None:
@@ -312,3 +396,16 @@ def test_a_stripped_addon_is_told_apart_from_a_stub(tmp_path: Path) -> None:
     (stripped,) = symbolizer(tmp_path / "stripped", stripped=True).stacks(raw)
     assert full.frames == (Frame("libc", "[better.node]"),)
     assert stripped.frames == (STRIPPED_ADDON,)
+
+
+def test_mappings_are_read_as_the_kernel_lists_them() -> None:
+    text = (
+        "10000-12000 r-xp 00001000 08:01 1      /node/bin/with space\n"
+        "30000-32000 rw-p 00000000 00:00 0\n"
+        "40000-42000 rwxp 00000000 00:00 0 \n"
+        "garbage x\nzz-yy r-xp 0 0 0\n"
+    )
+    assert read_maps(text) == (
+        Mapping(0x10000, 0x12000, 0x1000, "/node/bin/with space"),
+        Mapping(0x40000, 0x42000, 0, "//anon"),
+    )

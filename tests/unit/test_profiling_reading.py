@@ -14,14 +14,15 @@ from investigator.engine.interface import Mount, Outcome, Task
 from investigator.errors import StoredFileError
 from investigator.invoke import Surroundings
 from investigator.plan import Invocation, Pace
+from investigator.profiling import events
 from investigator.profiling import profiler as profilers
 from investigator.profiling import reading as readings
 from investigator.profiling.classify import classify
 from investigator.profiling.exports import collapsed, difference, speedscope
 from investigator.profiling.growth import largest_stacks, own_samples, symbol_growth
-from investigator.profiling.perfdata import UnusableError, Window
 from investigator.profiling.profiler import Profiler, Taken, V8Session, choose_profiler
 from investigator.profiling.reading import ProfileReading, profile_invocation, read_profile
+from investigator.profiling.samples import UnusableError, Window
 from investigator.profiling.stacks import Frame, Stack, added, clean_symbol, from_lines, to_lines
 from tests.fakes.elf_file import FUNC, TEXT_ADDRESS, elf
 from tests.fakes.engine import FakeEngine
@@ -295,16 +296,15 @@ def test_any_profile_can_be_exported(stacks: dict[Stack, int], ns_per_call: floa
 # -- which profiler ---------------------------------------------------------------------------------------
 
 
-def test_without_perf_v8_samples_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda _name: None)
+def test_without_perf_events_v8_samples_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
     chosen = choose_profiler(FakeEngine())
     assert chosen.kind == "v8"
-    assert "no perf" in chosen.reason
+    assert "not known on riscv64" in chosen.reason
 
 
 def test_processes_of_a_virtual_machine_are_sampled_by_v8(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda _name: "/usr/bin/perf")
-    monkeypatch.setattr(profilers, "_on_linux", lambda: True)
+    monkeypatch.setattr(events, "available", lambda: None)
     engine = FakeEngine()
     chosen = choose_profiler(engine)
     assert chosen.kind == "v8"
@@ -314,6 +314,7 @@ def test_processes_of_a_virtual_machine_are_sampled_by_v8(monkeypatch: pytest.Mo
 
 def test_plain_processes_outside_of_linux_have_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profilers, "_on_linux", lambda: False)
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
     chosen = choose_profiler(FakeEngine(name="local"))
     assert chosen.kind == "none"
     assert "need Linux" in chosen.reason
