@@ -112,6 +112,19 @@ def resume(run: RunArgument, json: options.Json = False) -> None:
 
 
 @app.command(rich_help_panel="Measure")
+def explain(
+    run: RunArgument,
+    op: Annotated[
+        list[str] | None, typer.Option("--op", help="Operation with a finding; repeatable, default all.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Look for the layer of a run's findings: new rounds with twins in C and a profile in each."""
+    with _program(quiet=json) as console:
+        _finish(console, workflow.explain_more(open_run(run), op or (), console), json=json)
+
+
+@app.command(rich_help_panel="Measure")
 @takes_choices(None)
 def plan(
     choices: Choices,

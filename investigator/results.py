@@ -9,6 +9,9 @@ import pandas as pd
 
 from investigator import host, measure, samples
 from investigator.analysis import ANALYSIS_SCHEMA, Analysis
+from investigator.attributed import attributions
+from investigator.attribution.findings import published
+from investigator.attribution.layers import ATTRIBUTION_SCHEMA, Attribution, Attributions
 from investigator.build import AddonBuild, BuildFailure
 from investigator.errors import StoredFileError
 from investigator.invoke import read_events
@@ -56,6 +59,10 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     stored: StoredPlan
     record: RunRecord
     analysis: Analysis
+    """With explained findings as the explain phase saw them."""
+    screen: Analysis
+    """As the screen alone saw it: what is explained is chosen by it."""
+    attributions: tuple[Attribution, ...] = ()
 
 
 def regenerate(folder: RunFolder, *, write: bool) -> Finished:
@@ -74,8 +81,16 @@ def regenerate(folder: RunFolder, *, write: bool) -> Finished:
             f"{folder.raw} has no finished round although the run has results; restore it, or read "
             f"{folder.path / 'report.md'}."
         )
-    analysis = analyse_table(stored.plan, calibration, records, table)
-    finished = Finished(folder=folder, stored=stored, record=record, analysis=analysis)
+    screen = analyse_table(stored.plan, calibration, records, table)
+    found = attributions(folder, screen)
+    finished = Finished(
+        folder=folder,
+        stored=stored,
+        record=record,
+        analysis=published(stored.plan, screen, found),
+        screen=screen,
+        attributions=found,
+    )
     if write:
         write_reports(finished, table)
     return finished
@@ -105,6 +120,9 @@ def write_reports(finished: Finished, table: pd.DataFrame) -> None:
     samples.to_csv(table, text)
     folder.write("measurements.csv", text.getvalue().encode())
     folder.write_json("analysis.json", "analysis", ANALYSIS_SCHEMA, finished.analysis)
+    if finished.attributions:
+        stored = Attributions(attributions=finished.attributions)
+        folder.write_json("attribution.json", "attribution", ATTRIBUTION_SCHEMA, stored)
     folder.write("summary.json", summary_text(finished).encode())
     folder.write("report.md", markdown.render(_view(finished)).encode())
 
@@ -113,7 +131,8 @@ def summary_text(finished: Finished) -> str:
     """The text of summary.json."""
     stored = finished.stored
     builds: dict[str, AddonBuild | BuildFailure] = {**stored.builds, **stored.build_failures}
-    return encode_summary(summary(stored.plan, finished.analysis, builds, TOOL)).decode()
+    text = summary(stored.plan, finished.analysis, builds, TOOL, finished.attributions)
+    return encode_summary(text).decode()
 
 
 def terminal_report(finished: Finished) -> TerminalReport:
@@ -135,6 +154,7 @@ def _view(finished: Finished) -> View:
             run=record,
             builds={**finished.stored.builds, **finished.stored.build_failures},
         ),
+        finished.attributions,
     )
 
 

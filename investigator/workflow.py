@@ -6,15 +6,17 @@ everything after `run_rounds` can be made again offline from the run folder (`re
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from investigator import cache, host, native, prepare, resources, workloads
+from investigator.attributed import Target, targets
 from investigator.engine.choose import choose_engine
 from investigator.engine.interface import Engine, EngineName
-from investigator.errors import InterruptedRunError, NothingBuiltError, StoredFileError
+from investigator.errors import InterruptedRunError, NothingBuiltError, StoredFileError, UsageError
+from investigator.explain import explain
 from investigator.invoke import Surroundings
 from investigator.measure import Bench
 from investigator.observer import Observer
@@ -52,6 +54,13 @@ def _measuring() -> contextlib.AbstractContextManager[None]:
 
 
 def _resumable(folder: RunFolder, observer: Observer) -> Finished:
+    with _opened(folder, observer) as (spec, resolved, engine):
+        return _carry_out(spec, resolved, folder, engine, observer)
+
+
+@contextlib.contextmanager
+def _opened(folder: RunFolder, observer: Observer) -> Iterator[tuple[Spec, Resolved, Engine]]:
+    """A run folder held by this process, with the engine that the run began with."""
     try:
         with folder.locked():
             # As stored: workloads and patch lie in the run folder, and no place of the machine gets into it.
@@ -59,7 +68,7 @@ def _resumable(folder: RunFolder, observer: Observer) -> Finished:
             resolved = folder.read_json("resolved.json", "resolved", RESOLVED_SCHEMA, Resolved)
             engine = choose_engine(_engine_of(folder) or spec.engine, spec.base_image, observer)
             try:
-                return _carry_out(spec, resolved, folder, engine, observer)
+                yield spec, resolved, engine
             finally:
                 engine.close()
     except KeyboardInterrupt as error:
@@ -98,7 +107,34 @@ def _carry_out(
         cpu_share = (time.process_time() - cpu) / max(time.monotonic() - clock, 1e-9)
         record = with_costs(record, folder, stored.plan, cpu_share)
         folder.write_json("run.json", "run", RUN_SCHEMA, record)
-    return regenerate(folder, write=True)
+    wanted = targets(regenerate(folder, write=True).screen, spec.explain)
+    return _explained(bench, wanted)
+
+
+def _explained(bench: Bench, wanted: Sequence[Target]) -> Finished:
+    """Explain what has not been explained yet, and compute everything anew."""
+    explain(bench, wanted)
+    return regenerate(bench.folder, write=True)
+
+
+def explain_more(folder: RunFolder, ops: Sequence[str], observer: Observer) -> Finished:
+    """Explain findings of a finished run: those of the operations named, all of them if none is.
+
+    Raises:
+        UsageError: a named operation has no finding in this run.
+    """
+    with _measuring(), _opened(folder, observer) as (spec, resolved, engine):
+        screen = regenerate(folder, write=False).screen
+        wanted = targets(screen, "all")
+        missing = [op for op in ops if op not in {target.op for target in wanted}]
+        if missing:
+            found = ", ".join(dict.fromkeys(target.op for target in wanted)) or "it has none"
+            raise UsageError(
+                f"{missing[0][:80]!r} is no finding of {folder.name} ({found}); only findings are explained."
+            )
+        stored = prepare.prepare(spec, resolved, folder, engine, observer)
+        bench, _ = set_up(stored, folder, engine, observer)
+        return _explained(bench, [target for target in wanted if not ops or target.op in ops])
 
 
 def set_up(

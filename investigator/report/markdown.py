@@ -21,6 +21,7 @@ def render(view: View) -> str:
         f"**{escape_markdown(view.headline, len(view.headline))}**",
         _bullets(view.summary),
         *_warm(view),
+        *_layers(view),
         *_cold(view),
         *_published(view),
         *_other_pairs(view),
@@ -49,6 +50,38 @@ def _warm(view: View) -> Iterator[str]:
             ("operation", "candidate", "needs"),
             ((code_span(c.op), _text(c.candidate), _text(c.remedy)) for c in view.undecided),
         )
+
+
+def _layers(view: View) -> Iterator[str]:
+    if not view.layers:
+        return
+    yield "## Which layer"
+    for found in view.layers:
+        yield f"### {code_span(found.op)} on {_text(found.candidate)}: {_text(found.layer)}"
+        yield (
+            f"{_text(found.change)} ({_text(found.interval)}), {_text(found.delta)} per call. "
+            f"{_text(found.sentence)}."
+        )
+        if found.parts:
+            header = ("layer", "method", "before", "after", "change", "share", "95 % interval")
+            rows = (
+                tuple(map(_text, (p.layer, p.method, p.before, p.after, p.delta, p.share, p.interval)))
+                for p in found.parts
+            )
+            yield _table(header, rows, right=range(2, 6))
+        if found.symbols:
+            symbols = (
+                (code_span(s.name), *map(_text, (s.layer, s.before, s.after, s.delta))) for s in found.symbols
+            )
+            header = ("function (own time per call)", "layer", "before", "after", "change")
+            yield _table(header, symbols, right=range(2, 5))
+        lines = [
+            *(f"Cause: {_text(text)}" for text in found.causes),
+            *(f"Tested and rejected: {_text(text)}" for text in found.rejected),
+            *(_text(text) for text in found.notes),
+            *(f"Raw records: {code_span(text)}" for text in found.evidence),
+        ]
+        yield "\n".join(f"- {line}" for line in lines)
 
 
 def _family_table(view: View, family: FamilyView) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from investigator import units
 from investigator.build import AddonBuild, BuildFailure
+from investigator.report.layers_view import LayersView
 
 
 class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,6 +145,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     predecessors: tuple[ChangeView, ...]
     twins: tuple[ChangeView, ...]
     undecided: tuple[ChangeView, ...]
+    layers: tuple[LayersView, ...]
+    """Findings that have been explained."""
     controls: tuple[tuple[str, str], ...]
     failures: tuple[FailureView, ...]
     warnings: tuple[WarningView, ...]

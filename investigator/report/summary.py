@@ -6,14 +6,16 @@ Percentages of change are changes in time per operation: +50 means half as slow 
 exist is null; infinite or undefined numbers never appear.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from investigator import units
 from investigator.analysis import Analysis, Comparison, PairKind, Verdict
+from investigator.attribution.layers import Attribution
 from investigator.build import AddonBuild, BuildFailure
 from investigator.plan import Environment, Plan
+from investigator.report.summary_layers import SummaryAttribution, summary_attribution
 from investigator.report.view import HEADLINE_LIMIT, all_failures
 from investigator.text import clean_text
 
@@ -159,8 +161,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Candidates against the baseline: exactly one for each measured operation and candidate."""
     other_comparisons: tuple[SummaryComparison, ...]
     """Each version against its predecessor, and the baseline against itself; see `kind`."""
-    attributions: tuple[dict[str, object], ...] = ()
-    """Layers of the findings; empty until they have been explained."""
+    attributions: tuple[SummaryAttribution, ...]
+    """Layers of the findings that have been explained."""
     controls: dict[str, SummaryControl]
     """``host``, ``twin``, ``engine`` (pure JS): what did not depend on the addon."""
     failures: tuple[SummaryFailure, ...]
@@ -168,7 +170,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summary(
-    plan: Plan, analysis: Analysis, builds: Mapping[str, AddonBuild | BuildFailure], tool: str
+    plan: Plan,
+    analysis: Analysis,
+    builds: Mapping[str, AddonBuild | BuildFailure],
+    tool: str,
+    attributions: Sequence[Attribution] = (),
 ) -> Summary:
     """Compute summary.json; `builds` by environment identifier, empty in ``js`` runs."""
     return Summary(
@@ -181,6 +187,7 @@ def summary(
         environments=tuple(_environment(e, builds.get(e.id)) for e in plan.environments),
         comparisons=tuple(_comparisons(plan, analysis, ("baseline",))),
         other_comparisons=tuple(_comparisons(plan, analysis, ("predecessor", "twin"))),
+        attributions=tuple(summary_attribution(found) for found in attributions),
         controls={
             control.name: SummaryControl(
                 text=clean_text(control.text, 600),

@@ -8,14 +8,17 @@ from collections.abc import Iterable, Iterator
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from investigator.report.layers_view import LayersView
 from investigator.report.shapes import CellView, ChangeView, FamilyView, RowView, View
 from investigator.report.wording import FINDING_MARK, FLOOR_MARK
 
 _VERDICT_STYLES = {"slower": "red", "faster": "green", "cannot tell": "yellow", "invalid": "magenta"}
 _MOST_WARNINGS = 8
+_MOST_SYMBOLS = 4
 _UNBOUNDED = 10_000
 
 
@@ -35,6 +38,7 @@ class TerminalReport:
             yield table
         yield ""
         yield from (Text(line, style="dim") for line in self.view.legend)
+        yield from self._layers()
         yield from self._cannot_tell()
         yield from self._published()
         yield from self._cold()
@@ -105,6 +109,19 @@ class TerminalReport:
             yield from _section("Cannot tell yet")
             yield _pairs(places)
 
+    def _layers(self) -> Iterator[RenderableType]:
+        """Say for each explained finding which layer it lies in, and what speaks for it."""
+        if self.view.layers:
+            yield from _section("Which layer")
+        for found in self.view.layers:
+            change = f"{found.op} on {found.candidate} {found.change} ({found.delta} per call): "
+            yield Text.assemble(change, (found.layer, "bold"))
+            yield Padding(Text(found.sentence), (0, 0, 0, 2))
+            if found.parts:
+                yield Padding(_parts_table(found), (0, 0, 0, 2))
+            for line in _layer_lines(found):
+                yield Padding(Text(line), (0, 0, 0, 2))
+
     def _published(self) -> Iterator[RenderableType]:
         """Say where the published rule comes to another answer."""
         places = _grouped(
@@ -165,6 +182,32 @@ class TerminalReport:
         for purpose, command in self.view.next_commands:
             yield Text(f"# {purpose}", style="dim")
             yield _unbroken(command)
+
+
+def _parts_table(found: LayersView) -> Table:
+    """One line a layer, both methods side by side."""
+    table = _table(2)
+    _column(table, "layer")
+    for title in ("before", "after", "change"):
+        _column(table, title, right=True)
+    methods = tuple(dict.fromkeys(part.method for part in found.parts))
+    for method in methods:
+        _column(table, f"share by {method}", right=True)
+    for layer in dict.fromkeys(part.layer for part in found.parts):
+        own = {part.method: part for part in found.parts if part.layer == layer}
+        first = next(iter(own.values()))
+        shares = (f"{own[m].share} [{own[m].interval}]" if m in own else "-" for m in methods)
+        table.add_row(*map(Text, (layer, first.before, first.after, first.delta, *shares)))
+    return table
+
+
+def _layer_lines(found: LayersView) -> Iterator[str]:
+    yield from (f"cause: {cause}" for cause in found.causes)
+    growing = [f"{symbol.name} {symbol.delta}" for symbol in found.symbols[:_MOST_SYMBOLS]]
+    if growing:
+        yield f"changed most: {', '.join(growing)}"
+    yield from (f"tested and rejected: {text}" for text in found.rejected)
+    yield from found.notes
 
 
 def _section(title: str) -> Iterator[RenderableType]:

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from investigator import units
 from investigator.analysis import Analysis, CellSummary, Comparison, Interval, PairKind
 from investigator.arms import Phase
+from investigator.attribution.layers import Attribution
 from investigator.build import AddonBuild, BuildFailure
 from investigator.naming import short_names
 from investigator.plan import Environment, Failure, Plan
 from investigator.report import wording
+from investigator.report.layers_view import layers_views
 from investigator.report.shapes import (
     CellView,
     ChangeView,
@@ -30,7 +32,9 @@ HEADLINE_LIMIT = 4000
 """A sentence for each candidate, of which there can be many."""
 
 
-def build_view(plan: Plan, analysis: Analysis, facts: ReportFacts) -> View:
+def build_view(
+    plan: Plan, analysis: Analysis, facts: ReportFacts, attributions: Sequence[Attribution] = ()
+) -> View:
     """Compute the view. Pure; environments come in the order of the plan, operations too.
 
     A predecessor that is the baseline is in the main table and not told twice.
@@ -59,6 +63,7 @@ def build_view(plan: Plan, analysis: Analysis, facts: ReportFacts) -> View:
         ),
         twins=tuple(_changes(analysis, names, "twin", "warm")),
         undecided=tuple(change for change in warm if change.remedy),
+        layers=layers_views(attributions, names),
         controls=tuple((control.name, clean_text(control.text, 600)) for control in analysis.controls),
         failures=tuple(_failure(failure, names) for failure in failures),
         warnings=_warnings(analysis, names),

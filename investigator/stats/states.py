@@ -80,7 +80,7 @@ def two_states(candidate: FloatArray, baseline: FloatArray, effect: float) -> St
 def _complete_rounds(candidate: FloatArray, baseline: FloatArray) -> FloatArray:
     """Logs of shape (rounds, processes of both); a missing process is stood in for by its twin."""
     sides = [np.log(candidate), np.log(baseline)]
-    whole = np.logical_and(*(np.isfinite(side).any(axis=1) for side in sides))
+    whole = np.all([np.isfinite(side).any(axis=1) for side in sides], axis=0)
     filled = []
     for side in sides:
         kept = side[whole]

@@ -1,0 +1,142 @@
+"""The rule under which a layer is named: two methods agree, one layer holds the change, little is left over.
+
+Subtraction cannot always divide what lies outside of SQLite's core: JavaScript around the calls is in no
+twin, and an operation may have no twin of its boundary. It is then ``outside_core``, boundary and engine
+together, and the profile says which of the two it is; what the methods must agree on are the groups that both
+can tell apart.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from investigator.attribution.layers import LAYERS, LayerShare, Method, Named
+from investigator.attribution.shares import Shares, overlap
+
+HALF = 0.5
+UNEXPLAINED_LIMIT = 0.20
+
+OUTSIDE_CORE = "outside_core"
+OUTSIDE = ("boundary", "engine")
+UNDIVIDED = "undivided"
+"""Everything on the processor that is no collection, where no twin divides it."""
+NOT_UNDIVIDED = ("gc", "os")
+UNEXPLAINED = "unexplained"
+
+
+class Ruling(msgspec.Struct, frozen=True, kw_only=True):
+    """The layer, and why."""
+
+    layer: Named
+    reason: str
+    agree: bool
+
+
+def rule(subtraction: Method, profile: Method, profile_shares: Shares | None) -> Ruling:
+    """Name a layer, or say why none can be named.
+
+    `profile_shares` are those behind `profile`, for joining layers that subtraction cannot divide.
+    """
+    missing = [m for m in (subtraction, profile) if m.unavailable is not None]
+    if missing or profile_shares is None:
+        why = missing[0].unavailable if missing else "the profile has too few rounds"
+        return Ruling(layer="unknown", reason=f"only one method could be used: {why}", agree=False)
+    if (left := subtraction.layers.get(UNEXPLAINED)) is not None and abs(left.share) >= UNEXPLAINED_LIMIT:
+        return _unknown(
+            f"{_pct(left.share)} of the change is in none of the measured parts (20 % is the limit)"
+        )
+    first, second = _largest(subtraction.layers), _largest(profile.layers)
+    group = group_of(second, subtraction)
+    if first != group:
+        if _spread_out(subtraction.layers) and _spread_out(profile.layers):
+            return _mixed(profile)
+        return _unknown(f"subtraction points to {_said(first)}, the profile to {_said(second)}")
+    one, other = subtraction.layers[first], _joined(profile_shares, subtraction, group)
+    if not overlap(one, other):
+        return _unknown(
+            f"both point to {_said(second)}, but with shares that exclude each other "
+            f"({_range(one)} by subtraction, {_range(other)} by the profile)"
+        )
+    return _judge_shares(subtraction, profile, first, second)
+
+
+def _judge_shares(subtraction: Method, profile: Method, first: str, second: str) -> Ruling:
+    """The methods agree on the largest; is it more than half, surely?"""
+    if first == UNDIVIDED:
+        return Ruling(
+            layer="unknown",
+            reason=f"the profile points to {_said(second)} ({_range(profile.layers[second])}), but this "
+            "operation has no twins that could confirm it; try `investigate ablate`",
+            agree=False,
+        )
+    one, other = subtraction.layers[first], profile.layers[second]
+    if one.ci_low > HALF and other.ci_low > HALF:
+        return Ruling(
+            layer=second,  # type: ignore[arg-type]
+            reason=f"both methods put it there: {_range(one)} of the change by subtraction"
+            f"{_grouped(first)}, {_range(other)} by the profile",
+            agree=True,
+        )
+    if max(one.share, other.share) <= HALF:
+        return _mixed(profile)
+    return Ruling(
+        layer="unknown",
+        reason=f"both methods point to {_said(second)}, but its share may be below one half "
+        f"({_range(one)} by subtraction, {_range(other)} by the profile)",
+        agree=True,
+    )
+
+
+def group_of(layer: str, subtraction: Method) -> str:
+    """The part of subtraction in which a layer lies."""
+    if layer in subtraction.layers:
+        return layer
+    if OUTSIDE_CORE in subtraction.layers and layer in OUTSIDE:
+        return OUTSIDE_CORE
+    if UNDIVIDED in subtraction.layers and layer not in NOT_UNDIVIDED:
+        return UNDIVIDED
+    return layer
+
+
+def _joined(profile: Shares, subtraction: Method, group: str) -> LayerShare:
+    names = tuple(name for name in LAYERS if group_of(name, subtraction) == group and name in profile.layers)
+    return profile.joined(names)
+
+
+def _largest(layers: Mapping[str, LayerShare]) -> str:
+    return max((name for name in layers if name != UNEXPLAINED), key=lambda name: layers[name].share)
+
+
+def _spread_out(layers: Mapping[str, LayerShare]) -> bool:
+    """Whether surely no layer holds more than half."""
+    return all(layer.ci_high <= HALF for layer in layers.values())
+
+
+def _mixed(profile: Method) -> Ruling:
+    parts = sorted(profile.layers.items(), key=lambda item: -item[1].share)[:3]
+    shown = ", ".join(f"{_said(name)} {_pct(layer.share)}" for name, layer in parts)
+    return Ruling(layer="mixed", reason=f"no layer holds more than half of the change: {shown}", agree=True)
+
+
+def _unknown(reason: str) -> Ruling:
+    return Ruling(layer="unknown", reason=reason, agree=False)
+
+
+def _said(name: str) -> str:
+    return {
+        "native_core": "native core",
+        OUTSIDE_CORE: "what lies outside of SQLite",
+        UNDIVIDED: "running code",
+    }.get(name, name)
+
+
+def _grouped(name: str) -> str:
+    return " (boundary and engine together)" if name == OUTSIDE_CORE else ""
+
+
+def _range(layer: LayerShare) -> str:
+    return f"{_pct(layer.share)} [{layer.ci_low * 100:.0f}, {layer.ci_high * 100:.0f}]"
+
+
+def _pct(share: float) -> str:
+    return f"{share * 100:.0f} %"
