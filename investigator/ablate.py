@@ -9,8 +9,15 @@ import msgspec
 from investigator import measure, samples
 from investigator.arms import Arms, arms
 from investigator.causes import ablation as experiments
-from investigator.causes.ablation import FIRST_ROUNDS, LAST_ROUNDS, AblationPlan, AblationResult
-from investigator.causes.flags import MAX_ABLATIONS, Ablation, FlagKind, ablations, read_flags
+from investigator.causes.ablation import (
+    ABLATION_SCHEMA,
+    FIRST_ROUNDS,
+    LAST_ROUNDS,
+    AblationPlan,
+    AblationReport,
+    AblationResult,
+)
+from investigator.causes.flags import CONTROL, MAX_ABLATIONS, Ablation, FlagKind, ablations, read_flags
 from investigator.errors import UsageError
 from investigator.measure import Bench, Calibration, RoundRecord
 from investigator.plan import Failure, Plan, schedule
@@ -19,33 +26,8 @@ from investigator.records import read_samples
 from investigator.rounds import learn_pace
 from investigator.store import RunFolder
 
-ABLATION_SCHEMA: Final = 1
 FOLDER: Final = "ablation"
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9.]+")
-
-
-class AblationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """ablation-result.json of a nested run; made again from its raw records at any time."""
-
-    op: str
-    baseline: str
-    candidate: str
-    folder: str
-    """The nested run relative to the run: ``ablation/select_blob_30k-node24.11.1-bsm12.11.1-gc``."""
-    results: tuple[AblationResult, ...]
-    """Finalists first, the largest closed share first; the control arm among them."""
-    rounds: int
-    elapsed_s: float
-    """Length of its rounds."""
-    left_out: int = 0
-    """Experiments beyond the limit that were not tried."""
-    failure: str | None = None
-    """Why there is no result: a side of the pair failed."""
-
-    @property
-    def closing(self) -> tuple[AblationResult, ...]:
-        """Experiments that close at least half of the gap: their flags name the subsystem."""
-        return tuple(result for result in self.results if result.closes)
 
 
 def ablate(
@@ -78,7 +60,9 @@ def ablate(
     folder = RunFolder(bench.folder.path / FOLDER / _name(op, candidate, baseline, plan, kinds))
     nested, experiment, left_out = _planned(bench, folder, op, baseline, candidate, kinds)
     inner = _bench(bench, folder, nested)
-    calibration = learn_pace(inner, ())
+    # The pace of the pair alone: it must not depend on what a flag does, and thirty arms would take half a
+    # minute.
+    calibration = learn_pace(_bench(bench, folder, _pair_only(nested, baseline, candidate)), ())
     lost = _lost(calibration, (baseline, candidate))
     if lost is None:
         _rounds(inner, experiment, calibration)
@@ -144,6 +128,12 @@ def _bench(bench: Bench, folder: RunFolder, nested: Plan) -> Bench:
     return msgspec.structs.replace(bench, around=around, folder=folder, host_control=lambda: None)
 
 
+def _pair_only(plan: Plan, *pair: str) -> Plan:
+    return msgspec.structs.replace(
+        plan, environments=tuple(environment for environment in plan.environments if environment.id in pair)
+    )
+
+
 def _lost(calibration: Calibration, pair: Sequence[str]) -> str | None:
     return next((f"{f.environment}: {f.reason}" for f in calibration.failures if f.environment in pair), None)
 
@@ -152,18 +142,16 @@ def _lost(calibration: Calibration, pair: Sequence[str]) -> str | None:
 
 
 def _rounds(bench: Bench, experiment: AblationPlan, calibration: Calibration) -> None:
-    """Some rounds of every arm, then rounds of the finalists; finished ones are kept."""
+    """Rounds that halve the arms, then rounds of the finalists; finished ones are kept."""
     for number in range(1, FIRST_ROUNDS + LAST_ROUNDS + 1):
-        records = list(measure.read_rounds(bench.folder))
+        records = measure.read_rounds(bench.folder)
         if any(record.number == number for record in records):
             continue
         failures = _failures(calibration, records)
-        cells = measure.cells_left(bench.plan, failures)
-        if number > FIRST_ROUNDS:
-            wanted = _finalist_arms(bench, experiment, records, failures)
-            cells = {arm: ops for arm, ops in cells.items() if arm in wanted}
-        if number in {1, FIRST_ROUNDS + 1}:
-            rounds = FIRST_ROUNDS if number == 1 else LAST_ROUNDS
+        wanted = _arm_ids(bench, experiment, _chosen(bench, experiment, records, number))
+        cells = {arm: ops for arm, ops in measure.cells_left(bench.plan, failures).items() if arm in wanted}
+        rounds = LAST_ROUNDS if number == FIRST_ROUNDS + 1 else 1
+        if number <= FIRST_ROUNDS + 1:
             bench.observer.stage_started("ablate", rounds * len(schedule(bench.plan, number, cells)))
         measure.measure_round(bench, calibration, number, failures, cells)
 
@@ -172,19 +160,20 @@ def _failures(calibration: Calibration, records: Sequence[RoundRecord]) -> list[
     return [*calibration.failures, *(failure for record in records for failure in record.failures)]
 
 
-def _finalists(
-    bench: Bench, experiment: AblationPlan, records: Sequence[RoundRecord], failures: Sequence[Failure]
+def _chosen(
+    bench: Bench, experiment: AblationPlan, records: Sequence[RoundRecord], number: int
 ) -> tuple[Ablation, ...]:
-    first = [record for record in records if record.number <= FIRST_ROUNDS]
-    return experiments.finalists(bench.plan, experiment, _arms(bench, first), failures)
+    """The experiments of round `number`; decided by the rounds before it alone, as a resumed run does."""
+    kept = experiment.ablations
+    for done in range(1, min(number, FIRST_ROUNDS + 1)):
+        table = _arms(bench, [record for record in records if record.number <= done])
+        kept = experiments.best(bench.plan, experiment, table, kept, experiments.kept_after(done, len(kept)))
+    return (*kept, CONTROL)
 
 
-def _finalist_arms(
-    bench: Bench, experiment: AblationPlan, records: Sequence[RoundRecord], failures: Sequence[Failure]
-) -> frozenset[str]:
-    chosen = _finalists(bench, experiment, records, failures)
-    arms_of_all = (experiments.arm_ids(bench.plan, experiment, ablation) for ablation in chosen)
-    return frozenset({experiment.baseline, experiment.candidate}.union(*arms_of_all))
+def _arm_ids(bench: Bench, experiment: AblationPlan, chosen: Sequence[Ablation]) -> frozenset[str]:
+    sides = (experiments.arm_ids(bench.plan, experiment, ablation) for ablation in chosen)
+    return frozenset({experiment.baseline, experiment.candidate}.union(*sides))
 
 
 def _arms(bench: Bench, records: Sequence[RoundRecord]) -> Arms:
@@ -207,7 +196,7 @@ def _report(
             _arms(bench, first),
             failures,
             final_arms=_arms(bench, last) if last else None,
-            chosen=_finalists(bench, experiment, records, failures),
+            chosen=_chosen(bench, experiment, records, FIRST_ROUNDS + 1),
         )
     return AblationReport(
         op=experiment.op,

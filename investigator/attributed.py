@@ -17,14 +17,17 @@ from investigator.attribution.rule import rule
 from investigator.attribution.subtraction import Terms
 from investigator.plan import Failure, Plan
 from investigator.probes import ProbeBuild
+from investigator.profiling.growth import symbol_growth
 from investigator.profiling.profiler import Profiler
 from investigator.profiling.reading import SUFFIX, ProfileReading, read_profile
 from investigator.records import analyse_table, read_samples
 from investigator.store import RunFolder
+from investigator.tested import tested
 
 EXPLAIN_SCHEMA = 1
 FOLDER = "explain"
-DEFAULT_COUNT = 3
+MOST_SYMBOLS = 30
+MOST_FUNCTIONS = 300
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +131,7 @@ def attribution(run: RunFolder, folder: RunFolder, screen: Comparison) -> Attrib
         return _bare(
             screen, again.comparison, recurred=False, rounds=rounds, reason=reason, evidence=evidence
         )
-    return _explained(folder, explained, again, screen, evidence)
+    return _explained(run, folder, explained, again, screen, evidence)
 
 
 def _again(folder: RunFolder, explained: Explained) -> _Again:
@@ -150,7 +153,12 @@ def _again(folder: RunFolder, explained: Explained) -> _Again:
 
 
 def _explained(
-    folder: RunFolder, explained: Explained, again: _Again, screen: Comparison, evidence: tuple[str, ...]
+    run: RunFolder,
+    folder: RunFolder,
+    explained: Explained,
+    again: _Again,
+    screen: Comparison,
+    evidence: tuple[str, ...],
 ) -> Attribution:
     measured = {*again.table["op"].unique()}
     pair = Pair(
@@ -169,6 +177,8 @@ def _explained(
     if explained.profiler.kind == "none":
         by_profile = Method(name="profile", unavailable=explained.profiler.reason)
     ruling = rule(subtraction, by_profile, found)
+    functions = _addon_functions(readings)
+    found_causes = tested(run, folder, pair.op, (pair.baseline, pair.candidate), functions)
     return msgspec.structs.replace(
         _bare(
             screen,
@@ -182,8 +192,13 @@ def _explained(
         methods=(subtraction, by_profile),
         methods_agree=ruling.agree,
         delta_ns_per_op=_delta_ns(low, high),
-        symbols=tuple(_symbols(pair, low, high, readings)),
+        symbols=_symbols(pair, low, high, readings),
+        addon_functions=functions,
         gc=_gc_figures(again.table, pair),
+        causes=found_causes.causes,
+        rejected=found_causes.rejected,
+        changed=found_causes.changed,
+        warnings=found_causes.warnings,
     )
 
 
@@ -211,8 +226,35 @@ def _delta_ns(low: Terms, high: Terms) -> float:
     return float(np.nanmedian(difference)) if np.isfinite(difference).any() else float("nan")
 
 
-def _symbols(pair: Pair, low: Terms, high: Terms, readings: Sequence[ProfileReading]) -> Iterator[Symbol]:
-    yield from ()
+def _symbols(pair: Pair, low: Terms, high: Terms, readings: Sequence[ProfileReading]) -> tuple[Symbol, ...]:
+    """Functions whose own time changed most, largest change first, whatever its sign."""
+    sides = [
+        [reading.stacks for reading in readings if reading.header.environment == environment]
+        for environment in (pair.baseline, pair.candidate)
+    ]
+    times = [float(np.nanmedian(side["total"])) for side in (low, high)]
+    grown = symbol_growth(sides[0], sides[1], times[0], times[1])
+    return tuple(
+        Symbol(
+            name=growth.symbol,
+            layer=growth.layer,
+            baseline_ns_per_op=growth.before_ns_per_op,
+            candidate_ns_per_op=growth.after_ns_per_op,
+            ns_per_op=growth.delta_ns_per_op,
+        )
+        for growth in sorted(grown, key=lambda g: -abs(g.delta_ns_per_op))[:MOST_SYMBOLS]
+    )
+
+
+def _addon_functions(readings: Sequence[ProfileReading]) -> tuple[str, ...]:
+    names = {
+        frame.symbol
+        for reading in readings
+        for stack in reading.stacks
+        for frame in stack.frames
+        if frame.origin == "addon"
+    }
+    return tuple(sorted(names)[:MOST_FUNCTIONS])
 
 
 def _gc_figures(table: pd.DataFrame, pair: Pair) -> dict[str, dict[str, float]]:

@@ -9,18 +9,21 @@ from collections.abc import Sequence
 import msgspec
 
 from investigator import measure
+from investigator.analysis import Analysis, Comparison
 from investigator.attributed import (
     EXPLAIN_SCHEMA,
     Explained,
     Target,
+    attribution,
     folder_of,
     profile_path,
     read_explained,
 )
 from investigator.build import BuildFailure
-from investigator.measure import Bench, RoundRecord
+from investigator.experiments import find_causes
+from investigator.measure import Bench
 from investigator.operations import Operation, find
-from investigator.plan import Invocation
+from investigator.plan import ONCE, Invocation
 from investigator.probes import ProbeBuild, build_probes
 from investigator.profiling.profiler import Profiler, choose_profiler
 from investigator.profiling.reading import SUFFIX, profile_invocation
@@ -34,11 +37,11 @@ PROFILE_PASSES = 24
 PROFILE_ATTEMPTS = 2
 """A profiler that attached too late has broken stacks; once more costs two seconds."""
 ALONE = "explain"
-TWINS = "twins"
+TWINS = f"{ONCE}twins"
 """Groups: the operation has a process of its own, its twins share another."""
 
 
-def explain(bench: Bench, wanted: Sequence[Target]) -> None:
+def explain(bench: Bench, screen: Analysis, wanted: Sequence[Target]) -> None:
     """Measure each target in its nested folder, whatever of it has not been measured yet."""
     if not wanted:
         return
@@ -47,10 +50,10 @@ def explain(bench: Bench, wanted: Sequence[Target]) -> None:
         bench.observer.warning(profiler.reason)
     for number, target in enumerate(wanted, start=1):
         bench.observer.note(f"explaining {number} of {len(wanted)}: {target.op} on {target.candidate}")
-        _explain_one(bench, target, profiler)
+        _explain_one(bench, screen.comparisons, target, profiler)
 
 
-def _explain_one(bench: Bench, target: Target, profiler: Profiler) -> None:
+def _explain_one(bench: Bench, screened: Sequence[Comparison], target: Target, profiler: Profiler) -> None:
     folder = folder_of(bench.folder, target)
     folder.path.mkdir(parents=True, exist_ok=True)
     explained = _begun(folder) or _begin(bench, target, folder, profiler)
@@ -61,16 +64,15 @@ def _explain_one(bench: Bench, target: Target, profiler: Profiler) -> None:
     cells = measure.cells_left(nested.plan, failures)
     todo = [number for number in range(1, ROUNDS + 1) if number not in records]
     nested.observer.stage_started("explain", len(todo))
-    last: RoundRecord | None = None
     for number in range(1, ROUNDS + 1):
         if number not in records:
-            last = measure.measure_round(
-                nested, calibration, number, failures, cells, host_before=last.host[1] if last else None
-            )
-            failures += last.failures
+            record = measure.measure_round(nested, calibration, number, failures, cells)
+            failures += record.failures
             cells = measure.cells_left(nested.plan, failures)
         _profile_round(nested, calibration, profiler, number, target.op)
         nested.observer.step("explain", f"{target.op} round {number}")
+    screen = next(c for c in screened if (c.op, c.candidate) == (target.op, target.candidate) and c.finding)
+    find_causes(nested, bench, attribution(bench.folder, folder, screen))
 
 
 def _begun(folder: RunFolder) -> Explained | None:

@@ -56,7 +56,7 @@ class Invocation(msgspec.Struct, frozen=True, kw_only=True):
     """Place in the round, from 0."""
     environment: str
     twin: bool
-    """Whether this is the second process of its environment in the round; the baseline's is the A/A twin."""
+    """Whether this is its environment's second process in the round; the baseline's is the A/A twin."""
     group: str
     operations: tuple[str, ...]
     """Order of setup and passes; equal for all arms of a round."""
@@ -158,6 +158,14 @@ def _answers_to(environment: Environment, axis: Axis) -> tuple[str, ...]:
     return (addon.name, f"{addon.name}@{addon.version}", addon.version)
 
 
+ONCE = "once:"
+"""How the name of a group begins that has one process an environment and round, the baseline's too."""
+
+
+def _processes(doubled: bool, group: str) -> tuple[bool, ...]:
+    return (False, True) if doubled and not group.startswith(ONCE) else (False,)
+
+
 def schedule(plan: Plan, round_number: int, cells: Mapping[str, Sequence[str]]) -> tuple[Invocation, ...]:
     """The invocations of one round in seeded random order.
 
@@ -178,8 +186,8 @@ def schedule(plan: Plan, round_number: int, cells: Mapping[str, Sequence[str]]) 
     jobs = [
         (environment, twin, group, chosen)
         for environment, wanted in cells.items()
-        for twin in ((False, True) if environment == plan.baseline or len(cells) == 2 else (False,))
         for group in groups
+        for twin in _processes(environment == plan.baseline or len(cells) == 2, group)
         if (chosen := tuple(n for n in order if group_of[n] == group and n in frozenset(wanted)))
     ]
     rng.shuffle(jobs)

@@ -38,7 +38,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     environment: str
     """Identifier of the environment, e.g. ``node24.11.1+bsm12.11.1``."""
     twin: bool
-    """Whether the process is the second one of its environment in the round; the baseline's is the A/A twin."""
+    """Whether the process is its environment's second one in the round; the baseline's is the A/A twin."""
     family: str
     """``sqlite`` or ``js``."""
     op: str

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from investigator import cache, host, native, prepare, resources, workloads
+from investigator.analysis import Analysis
 from investigator.attributed import Target, targets
 from investigator.engine.choose import choose_engine
 from investigator.engine.interface import Engine, EngineName
@@ -107,13 +108,13 @@ def _carry_out(
         cpu_share = (time.process_time() - cpu) / max(time.monotonic() - clock, 1e-9)
         record = with_costs(record, folder, stored.plan, cpu_share)
         folder.write_json("run.json", "run", RUN_SCHEMA, record)
-    wanted = targets(regenerate(folder, write=True).screen, spec.explain)
-    return _explained(bench, wanted)
+    screen = regenerate(folder, write=True).screen
+    return _explained(bench, screen, targets(screen, spec.explain))
 
 
-def _explained(bench: Bench, wanted: Sequence[Target]) -> Finished:
+def _explained(bench: Bench, screen: Analysis, wanted: Sequence[Target]) -> Finished:
     """Explain what has not been explained yet, and compute everything anew."""
-    explain(bench, wanted)
+    explain(bench, screen, wanted)
     return regenerate(bench.folder, write=True)
 
 
@@ -134,7 +135,7 @@ def explain_more(folder: RunFolder, ops: Sequence[str], observer: Observer) -> F
             )
         stored = prepare.prepare(spec, resolved, folder, engine, observer)
         bench, _ = set_up(stored, folder, engine, observer)
-        return _explained(bench, [target for target in wanted if not ops or target.op in ops])
+        return _explained(bench, screen, [target for target in wanted if not ops or target.op in ops])
 
 
 def set_up(

@@ -106,6 +106,10 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
     """Collector figures by environment; units in the keys."""
     rejected: tuple[str, ...] = ()
     """Candidate causes that were tested and do not explain it, one sentence each."""
+    changed: tuple[str, ...] = ()
+    """What else differs between the two sides: V8, bundled libraries, defaults, build."""
+    addon_functions: tuple[str, ...] = ()
+    """The addon's own functions on the operation's profile."""
     evidence: tuple[str, ...] = ()
     """Files of the run folder that hold the raw records."""
     warnings: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
 """The pair again under V8 flags: the flag that closes the gap names the subsystem.
 
 An ablation run is a run like any other: a plan whose environments are the pair and its flagged arms, measured
-in interleaved rounds. Two stages keep it short: a few rounds of every arm, then the most promising arms in
-rounds of their own, from which alone their intervals are taken (what was picked for its luck is not believed
-for it).
+in interleaved rounds. Two stages keep it short. First all arms, of which every round keeps the better half; then
+the finalists in rounds of their own, from which alone their intervals are taken: what was picked for its luck is
+not believed for it.
 """
 
 import math
@@ -22,11 +22,14 @@ from investigator.causes.shares import Share, closed_share
 from investigator.plan import Environment, Failure, Plan
 from investigator.stats.process import FloatArray
 
+ABLATION_SCHEMA: Final = 1
 FIRST_ROUNDS: Final = 3
-"""Rounds of every arm."""
+"""Rounds that choose the finalists: all arms, half of them, a quarter."""
 LAST_ROUNDS: Final = 6
 """Rounds of the finalists; 96.9 % confidence with all of them."""
 FINALISTS: Final = 4
+PASSES: Final = 3
+"""Timed passes of an arm: most of the noise lies between processes, and there are many arms."""
 CLOSES: Final = 0.5
 """Part of the gap from which a flag names the cause (design.md section 8)."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._=-]+")
@@ -62,6 +65,30 @@ class AblationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Experiments beyond the limit."""
 
 
+class AblationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """ablation-result.json of a nested run; made again from its raw records at any time."""
+
+    op: str
+    baseline: str
+    candidate: str
+    folder: str
+    """The nested run relative to the run: ``ablation/select_blob_30k-node24.11.1-bsm12.11.1-gc``."""
+    results: tuple[AblationResult, ...]
+    """Finalists first, the largest closed share first; the control arm among them."""
+    rounds: int
+    elapsed_s: float
+    """Length of its rounds."""
+    left_out: int = 0
+    """Experiments beyond the limit that were not tried."""
+    failure: str | None = None
+    """Why there is no result: a side of the pair failed."""
+
+    @property
+    def closing(self) -> tuple[AblationResult, ...]:
+        """Experiments that close at least half of the gap: their flags name the subsystem."""
+        return tuple(result for result in self.results if result.closes)
+
+
 def plan_ablation(
     parent: Plan, op: str, baseline: str, candidate: str, ablations: Sequence[Ablation]
 ) -> Plan:
@@ -80,7 +107,11 @@ def plan_ablation(
         for environment in _arms(ablation, *pair):
             arms.setdefault(environment.id, environment)
     return msgspec.structs.replace(
-        parent, environments=tuple(arms.values()), baseline=baseline, operations=(parent.operation(op),)
+        parent,
+        spec=msgspec.structs.replace(parent.spec, passes=PASSES),
+        environments=tuple(arms.values()),
+        baseline=baseline,
+        operations=(parent.operation(op),),
     )
 
 
@@ -116,13 +147,18 @@ def arm_ids(plan: Plan, experiment: AblationPlan, ablation: Ablation) -> tuple[s
     return sides[0].id, sides[1].id
 
 
-def finalists(
-    plan: Plan, experiment: AblationPlan, arms: Arms, failures: Sequence[Failure] = ()
+def best(
+    plan: Plan, experiment: AblationPlan, arms: Arms, among: Sequence[Ablation], number: int
 ) -> tuple[Ablation, ...]:
-    """The experiments worth further rounds, from those measured so far: what closes most, and the control."""
-    ranked = [r for r in rank(plan, experiment, arms, failures) if r.closed is not None]
-    best = [r.ablation for r in ranked if r.ablation.origin != "control"][:FINALISTS]
-    return (*best, CONTROL)
+    """The `number` experiments `among` some that close most in the rounds so far; those that failed are out."""
+    ranked = rank(plan, msgspec.structs.replace(experiment, ablations=tuple(among)), arms)
+    alive = [r.ablation for r in ranked if r.closed is not None and r.ablation.origin != "control"]
+    return tuple(alive[:number])
+
+
+def kept_after(rounds: int, among: int) -> int:
+    """How many of `among` experiments go on after so many rounds."""
+    return FINALISTS if rounds >= FIRST_ROUNDS else max(FINALISTS, math.ceil(among / 2))
 
 
 def rank(

@@ -726,6 +726,10 @@ def _judge(region: SourceRegion, seen: tuple[str, ...], moved: Share | None) -> 
         why = "none of its functions is on the profile of the operation"
     elif moved is None:
         why = f"{seen[0]} is on the profile, but no swap could show what it moves"
+    elif moved.low is None:
+        why = (
+            f"{seen[0]} is on the profile, but the difference is too small to tell what the swap moves of it"
+        )
     elif kept:
         why = f"{seen[0]} is on the profile, and the other code path moves {moved.text} of the difference"
     else:

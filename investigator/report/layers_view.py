@@ -49,6 +49,8 @@ class LayersView(msgspec.Struct, frozen=True, kw_only=True):
     causes: tuple[str, ...]
     rejected: tuple[str, ...]
     notes: tuple[str, ...]
+    changed: tuple[str, ...]
+    """What else differs between the two sides."""
     evidence: tuple[str, ...]
 
 
@@ -83,6 +85,7 @@ def _view(found: Attribution, names: Mapping[str, str]) -> LayersView:
             *(clean_text(text, 600) for text in found.rejected),
         ),
         notes=tuple(clean_text(text, 600) for text in _notes(found)),
+        changed=tuple(clean_text(text, 200) for text in found.changed),
         evidence=tuple(clean_text(text, 300) for text in found.evidence),
     )
 

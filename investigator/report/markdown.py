@@ -79,6 +79,7 @@ def _layers(view: View) -> Iterator[str]:
             *(f"Cause: {_text(text)}" for text in found.causes),
             *(f"Tested and rejected: {_text(text)}" for text in found.rejected),
             *(_text(text) for text in found.notes),
+            *([f"Also different: {_text('; '.join(found.changed))}"] if found.changed else []),
             *(f"Raw records: {code_span(text)}" for text in found.evidence),
         ]
         yield "\n".join(f"- {line}" for line in lines)

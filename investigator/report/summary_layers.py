@@ -98,6 +98,10 @@ class SummaryAttribution(msgspec.Struct, frozen=True, kw_only=True):
     """Functions that changed most, largest first."""
     rejected: tuple[str, ...]
     """Candidate causes that do not explain it."""
+    changed: tuple[str, ...]
+    """What else differs between the two sides: V8, bundled libraries, V8's defaults, build."""
+    gc: dict[str, dict[str, float | None]]
+    """Collector figures by environment identifier; units in the keys."""
     evidence: tuple[str, ...]
     """Files of the run folder with the raw records."""
     warnings: tuple[str, ...]
@@ -123,6 +127,11 @@ def summary_attribution(found: Attribution) -> SummaryAttribution:
         causes=tuple(_cause(cause) for cause in found.causes),
         symbols=tuple(_symbol(symbol) for symbol in found.symbols),
         rejected=_texts(found.rejected),
+        changed=_texts(found.changed),
+        gc={
+            clean_text(name, 200): {key: units.finite(value) for key, value in figures.items()}
+            for name, figures in found.gc.items()
+        },
         evidence=_texts(found.evidence),
         warnings=_texts(found.warnings),
     )

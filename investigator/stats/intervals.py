@@ -40,8 +40,8 @@ def confidence_per_look(looks: int) -> float:
 def effects(candidate: FloatArray, baseline: FloatArray) -> FloatArray:
     """Effect of each round: mean log of the candidate's processes less that of the baseline's.
 
-    Both hold process values of shape (rounds,) or (rounds, processes), NaN where a process is missing. A round
-    counts when each side has at least one process there.
+    Both hold process values of shape (rounds,) or (rounds, processes), NaN where a process is missing. A
+    round counts when each side has at least one process there.
     """
     differences = _mean_log(candidate) - _mean_log(baseline)
     return np.asarray(differences[np.isfinite(differences)], dtype=np.float64)

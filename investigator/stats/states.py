@@ -42,10 +42,10 @@ class States(msgspec.Struct, frozen=True, kw_only=True):
 def two_states(candidate: FloatArray, baseline: FloatArray, effect: float) -> States | None:
     """The two states that could explain `effect`, where the rounds speak for them; else None.
 
-    Both hold process values, shape (rounds,) or (rounds, processes), NaN for missing; `effect` is the claimed
-    effect on the log scale. Two explanations are compared round by round: a shift (each candidate one gap from
-    each baseline process of its round) and two states (each process in either). The second always fits better,
-    having more freedom; a round counts as mixed only where it fits better by far.
+    Both hold process values, shape (rounds,) or (rounds, processes), NaN for missing; `effect` is the
+    claimed effect on the log scale. Two explanations are compared round by round: a shift (each candidate one
+    gap from each baseline process of its round) and two states (each process in either). The second always
+    fits better, having more freedom; a round counts as mixed only where it fits better by far.
     """
     candidates = columns(candidate).shape[1]
     values = _complete_rounds(columns(candidate), columns(baseline))

@@ -1,0 +1,153 @@
+"""Experiments on an explained finding: what differs in source and build, and what exchanging it does.
+
+In the nested folder of the finding: ``causes.json`` with what was compared, and a nested run for each
+experiment (``swap-1/``, ``one-cpu/``); ablations lie in the run's own ``ablation/``.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from investigator import measure
+from investigator.ablate import ablate
+from investigator.attribution.layers import Attribution
+from investigator.build import AddonBuild, BuildFailure, build_all
+from investigator.causes.build import compare_builds
+from investigator.causes.changes import changes_between
+from investigator.causes.flags import FlagKind, read_flags
+from investigator.causes.source import SourceComparison, SourceRegion, compare_sources, on_profile
+from investigator.causes.swap import NoSwap, PathSwap, groups, plan_swaps
+from investigator.host import usable_cpus
+from investigator.measure import Bench
+from investigator.plan import Environment, Plan
+from investigator.rounds import learn_pace
+from investigator.store import RunFolder
+from investigator.tested import CAUSES_SCHEMA, ONE_CPU, CausesRecord, SwapRun
+
+ROUNDS = 6
+"""Of each experiment; the exact interval then holds 96.9 %."""
+MOST_SWAPS = 2
+
+
+def find_causes(nested: Bench, parent: Bench, found: Attribution) -> None:
+    """Look for the cause of one explained finding; what has been done already is kept."""
+    if not found.recurred:
+        return
+    folder, pair = nested.folder, nested.plan.environments
+    if not (folder.path / "causes.json").exists():
+        folder.write_json("causes.json", "causes", CAUSES_SCHEMA, _compared(nested, pair, found))
+    record = folder.read_json("causes.json", "causes", CAUSES_SCHEMA, CausesRecord)
+    for swap in record.swaps:
+        if swap.environment is not None and swap.build is not None:
+            _swap(nested, found.op, swap.folder, swap.environment, swap.build)
+    kind = _flag_kind(found)
+    if kind is not None:
+        _one_cpu(nested, found.op)
+        ablate(parent, found.op, found.candidate, kinds=(kind,))
+
+
+def _flag_kind(found: Attribution) -> FlagKind | None:
+    """Collector and engine have flags; a finding that the profile alone puts there is worth the try."""
+    likely = {found.layer, *(method.largest for method in found.methods if method.name == "profile")}
+    return "gc" if "gc" in likely else "engine" if "engine" in likely else None
+
+
+def _compared(bench: Bench, pair: Sequence[Environment], found: Attribution) -> CausesRecord:
+    """Everything that can be said without measuring, and the swaps that are worth it."""
+    baseline, candidate = pair
+    builds = bench.around.builds
+    made = [builds.get(environment.id) for environment in pair]
+    source = compare_sources(bench.engine, baseline, candidate, builds)
+    flags = (read_flags(bench.engine, baseline.node), read_flags(bench.engine, candidate.node))
+    return CausesRecord(
+        source=source,
+        builds=None
+        if made[0] is None or made[1] is None
+        else compare_builds(made[0], made[1], baseline.node, candidate.node),
+        changes=changes_between(baseline.node, candidate.node, flags),
+        swaps=tuple(_swaps(bench, baseline, candidate, source, found)),
+    )
+
+
+def _swaps(
+    bench: Bench,
+    baseline: Environment,
+    candidate: Environment,
+    source: SourceComparison,
+    found: Attribution,
+) -> list[SwapRun]:
+    """One swap for each group of regions that the profile shows; the first direction that compiles."""
+    seen = tuple(symbol.name for symbol in found.symbols) + found.addon_functions
+    runs: list[SwapRun] = []
+    for number, regions in enumerate(groups(source.regions), start=1):
+        if len(runs) < MOST_SWAPS and any(on_profile(region, seen) for region in regions):
+            runs.append(_one_swap(bench, baseline, candidate, regions, f"swap-{number}"))
+    return runs
+
+
+def _one_swap(
+    bench: Bench, baseline: Environment, candidate: Environment, regions: Sequence[SourceRegion], name: str
+) -> SwapRun:
+    place = bench.folder.path / name
+    place.mkdir(parents=True, exist_ok=True)
+    reasons = []
+    for planned in plan_swaps(regions, baseline, candidate, place):
+        if isinstance(planned, NoSwap):
+            reasons.append(planned.reason)
+            continue
+        swapped = planned.environment
+        build = build_all(bench.engine, [swapped], observer=bench.observer)[swapped.id]
+        if isinstance(build, AddonBuild):
+            return _made(planned, build, name)
+        reasons.append(_said(planned, build))
+    return SwapRun(folder=name, regions=tuple(regions), reason="; ".join(reasons))
+
+
+def _made(planned: PathSwap, build: AddonBuild, name: str) -> SwapRun:
+    return SwapRun(
+        folder=name,
+        regions=planned.regions,
+        direction=planned.direction,
+        environment=planned.environment,
+        build=build,
+    )
+
+
+def _said(planned: PathSwap, build: BuildFailure) -> str:
+    return f"{planned.direction.replace('_', ' ')} does not compile ({build.reason})"
+
+
+def _swap(bench: Bench, op: str, name: str, environment: Environment, build: AddonBuild) -> None:
+    builds = {**bench.around.builds, environment.id: build}
+    around = msgspec.structs.replace(bench.around, builds=builds)
+    plan = msgspec.structs.replace(bench.plan, environments=(*bench.plan.environments, environment))
+    _measured(msgspec.structs.replace(bench, around=around), plan, op, name)
+
+
+def _one_cpu(bench: Bench, op: str) -> None:
+    """The pair on one processor: where collector and compiler threads cannot work beside the main thread."""
+    cpus = usable_cpus()
+    if len(cpus) < 2:
+        return
+    spec = msgspec.structs.replace(bench.plan.spec, cpus=str(min(cpus)))
+    _measured(bench, msgspec.structs.replace(bench.plan, spec=spec), op, ONE_CPU)
+
+
+def _measured(bench: Bench, plan: Plan, op: str, name: str) -> None:
+    """A nested run of one operation, whatever of it has not been measured yet."""
+    folder = RunFolder(bench.folder.path / name)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    plan = msgspec.structs.replace(plan, operations=(plan.operation(op),))
+    around = msgspec.structs.replace(bench.around, plan=plan, probes={})
+    inner = msgspec.structs.replace(bench, around=around, folder=folder)
+    calibration = learn_pace(inner, ())
+    folder.write_json("experiment.json", "experiment", CAUSES_SCHEMA, plan)
+    done = {record.number for record in measure.read_rounds(folder)}
+    failures = list(calibration.failures)
+    inner.observer.stage_started(name, ROUNDS - len(done))
+    for number in sorted(set(range(1, ROUNDS + 1)) - done):
+        cells = measure.cells_left(plan, failures)
+        if len(cells) < len(plan.environments):
+            return  # a side that fails compares with nothing
+        failures += measure.measure_round(inner, calibration, number, failures, cells).failures
+        inner.observer.step(name, f"round {number}")

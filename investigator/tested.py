@@ -1,0 +1,202 @@
+"""What the experiments on a finding say, from their records: offline."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from investigator import measure, samples
+from investigator.arms import Arms, arms
+from investigator.attribution.layers import Cause
+from investigator.build import AddonBuild
+from investigator.causes.ablation import ABLATION_SCHEMA, AblationReport
+from investigator.causes.build import BuildComparison
+from investigator.causes.changes import NodeChanges
+from investigator.causes.effects import wall_by_round
+from investigator.causes.shares import Share
+from investigator.causes.source import SourceCause, SourceComparison, SourceRegion, keep_source_cause
+from investigator.causes.swap import moved_share
+from investigator.plan import Environment, Plan
+from investigator.records import read_samples
+from investigator.store import RunFolder
+
+CAUSES_SCHEMA = 1
+ONE_CPU = "one-cpu"
+MOST_VERSIONS = 8
+
+
+class SwapRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A swap that was measured, or the reason why it was not."""
+
+    folder: str
+    """In the nested folder of the finding."""
+    regions: tuple[SourceRegion, ...]
+    direction: Literal["old_on_new", "new_on_old"] | None = None
+    environment: Environment | None = None
+    build: AddonBuild | None = None
+    reason: str = ""
+
+
+class CausesRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """causes.json."""
+
+    source: SourceComparison
+    builds: BuildComparison | None
+    changes: NodeChanges
+    swaps: tuple[SwapRun, ...]
+
+
+class Tested(msgspec.Struct, frozen=True, kw_only=True):
+    """What was looked for behind one finding, and what was found."""
+
+    causes: tuple[Cause, ...] = ()
+    rejected: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    """What else differs between the two sides."""
+    warnings: tuple[str, ...] = ()
+
+
+def tested(
+    run: RunFolder, folder: RunFolder, op: str, pair: tuple[str, str], functions: Sequence[str]
+) -> Tested:
+    """Read the experiments of one finding; nothing where there were none.
+
+    Args:
+        run: the run.
+        folder: the nested folder of the finding.
+        op: its operation.
+        pair: identifiers of baseline and candidate.
+        functions: symbols of the addon on the operation's profile.
+    """
+    if not (folder.path / "causes.json").exists():
+        return Tested()
+    record = folder.read_json("causes.json", "causes", CAUSES_SCHEMA, CausesRecord)
+    causes: list[Cause] = []
+    rejected = list(_nothing_found(record))
+    for swap in record.swaps:
+        judged = _judged(folder, swap, op, pair, functions)
+        causes += [_source_cause(cause) for cause in judged if cause.kept]
+        rejected += [_rejected(cause, swap) for cause in judged if not cause.kept]
+    for report in _ablations(run, op, pair[1]):
+        causes += _flag_causes(report)
+        rejected += _flags_in_vain(report)
+    return Tested(
+        causes=tuple(causes),
+        rejected=tuple(rejected),
+        changed=tuple(_changed(record)),
+        warnings=tuple(_one_cpu(folder, op, pair)),
+    )
+
+
+def _nothing_found(record: CausesRecord) -> Iterator[str]:
+    if record.source.reason is not None:
+        yield f"the addon's own source could not be compared: {record.source.reason}"
+    elif not record.source.regions:
+        yield "the addon's own source: both sides compile the same code"
+    elif not record.swaps:
+        places = ", ".join(region.where for region in record.source.regions[:3])
+        yield f"the addon's own source differs ({places}), but not in a function on this operation's profile"
+    if record.builds is not None:
+        suspects = record.builds.suspects
+        if record.builds.sqlite_object_equal:
+            yield "SQLite: sqlite3.o is bit-identical on both sides"
+        if not suspects:
+            yield "the build: same compiler and flags"
+
+
+def _judged(
+    folder: RunFolder, swap: SwapRun, op: str, pair: tuple[str, str], functions: Sequence[str]
+) -> tuple[SourceCause, ...]:
+    moved: Share | None = None
+    table = _arms(RunFolder(folder.path / swap.folder))
+    if table is not None and swap.environment is not None and swap.direction is not None:
+        moved = moved_share(table, op, *pair, swap.environment.id, swap.direction)
+    return keep_source_cause(swap.regions, functions, moved)
+
+
+def _arms(folder: RunFolder) -> Arms | None:
+    """Process values of a nested run; None where it has no round."""
+    records = measure.read_rounds(folder)
+    if not records:
+        return None
+    plan = folder.read_json("experiment.json", "experiment", CAUSES_SCHEMA, Plan)
+    return arms(samples.remark(samples.to_frame(read_samples(folder, plan, records))))
+
+
+def _source_cause(judged: SourceCause) -> Cause:
+    region, moved = judged.region, judged.moved
+    place = region.candidate or region.baseline
+    lines = region.where if place is None else f"{place.file}:{place.first_line}-{place.last_line}"
+    condition = f", selected by `{region.condition}`" if region.condition else ""
+    return Cause(
+        kind="addon_source",
+        text=f"the addon's own source: {lines} ({', '.join(region.functions[:3])}){condition}; {judged.why}",
+        confirmed=True,
+        moved=None if moved is None else moved.estimate,
+        moved_low=None if moved is None else moved.low,
+        moved_high=None if moved is None else moved.high,
+    )
+
+
+def _rejected(judged: SourceCause, swap: SwapRun) -> str:
+    more = f" ({swap.reason})" if swap.reason else ""
+    return f"the addon's own source at {judged.region.where}: {judged.why}{more}"
+
+
+def _ablations(run: RunFolder, op: str, candidate: str) -> Iterator[AblationReport]:
+    for path in sorted(run.path.glob("ablation/*/ablation-result.json")):
+        nested = RunFolder(path.parent)
+        report = nested.read_json("ablation-result.json", "ablation-result", ABLATION_SCHEMA, AblationReport)
+        if (report.op, report.candidate) == (op, candidate):
+            yield report
+
+
+def _flag_causes(report: AblationReport) -> Iterator[Cause]:
+    for result in report.closing:
+        closed = result.closed
+        ablation = result.ablation
+        yield Cause(
+            kind="v8_flag",
+            text=f"{ablation.name} ({ablation.subsystem}): closes "
+            f"{'' if closed is None else closed.text} of the gap"
+            f"{f'; {ablation.note}' if ablation.note else ''}",
+            confirmed=True,
+            moved=None if closed is None else closed.estimate,
+            moved_low=None if closed is None else closed.low,
+            moved_high=None if closed is None else closed.high,
+        )
+
+
+def _flags_in_vain(report: AblationReport) -> Iterator[str]:
+    if report.failure is not None:
+        yield f"ablation failed: {report.failure}"
+        return
+    others = [r for r in report.results if not r.closes and r.ablation.origin != "control" and r.closed]
+    if others:
+        shown = ", ".join(f"{r.ablation.name} {r.closed.text if r.closed else ''}" for r in others[:4])
+        yield f"V8 flags that close less than half of the gap: {shown}"
+
+
+def _changed(record: CausesRecord) -> Iterator[str]:
+    changes = record.changes
+    if changes.same_binary:
+        yield "both sides run the same node binary"
+    for version in changes.versions[:MOST_VERSIONS]:
+        yield f"{version.name} {version.baseline or 'none'} -> {version.candidate or 'none'}"
+    for default in changes.defaults[:MOST_VERSIONS]:
+        yield f"V8 default {default.name} {default.baseline} -> {default.candidate}"
+    for difference in () if record.builds is None else record.builds.suspects[:MOST_VERSIONS]:
+        sides = f"{difference.baseline} -> {difference.candidate}"
+        yield f"build: {difference.what} of {difference.subject} {sides}"
+
+
+def _one_cpu(folder: RunFolder, op: str, pair: tuple[str, str]) -> Iterator[str]:
+    """Collector and compiler use other threads: the change with one processor beside that with all."""
+    table = _arms(RunFolder(folder.path / ONE_CPU))
+    if table is None:
+        return
+    low, high = (wall_by_round(table, op, side) for side in pair)
+    effect = np.nanmedian(np.log(high / low)) if np.isfinite(high / low).any() else np.nan
+    if np.isfinite(effect):
+        yield f"on one processor the change is {np.expm1(effect) * 100:+.0f} %: other threads take part"
