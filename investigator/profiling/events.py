@@ -74,6 +74,7 @@ class Sampler:
         """
         self._pid = pid
         self._buffers: dict[int, _Buffer] = {}
+        self._ended: set[int] = set()
         self._chunks: dict[int, list[bytes]] = {}
         self._taken = 0
         self._stop = threading.Event()
@@ -133,9 +134,8 @@ class Sampler:
         self._buffers[thread] = _Buffer(descriptor, memory, pages * mmap.PAGESIZE)
 
     def _follow(self) -> None:
-        deadline_s = time.monotonic() + 24 * 3600
         with contextlib.suppress(OSError, ValueError):
-            while not self._stop.is_set() and time.monotonic() < deadline_s:
+            while not self._stop.is_set():
                 ended = self._wait()
                 self._drain()
                 if ended:
@@ -144,11 +144,13 @@ class Sampler:
 
     def _wait(self) -> bool:
         """Sleep until a buffer is half full or it is time to look; whether the process has ended."""
-        main = self._buffers[self._pid].descriptor
         poller = select.poll()
-        poller.register(main, select.POLLIN)
-        events = dict(poller.poll(_LOOK_S * 1000))
-        return bool(events.get(main, 0) & (select.POLLHUP | select.POLLERR))
+        for thread, buffer in self._buffers.items():
+            if thread not in self._ended:
+                poller.register(buffer.descriptor, select.POLLIN)
+        signs = dict(poller.poll(_LOOK_S * 1000))
+        self._ended |= {t for t, b in self._buffers.items() if signs.get(b.descriptor, 0) & ~select.POLLIN}
+        return self._pid in self._ended
 
     def _drain(self) -> None:
         for thread, buffer in self._buffers.items():

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from investigator.profiling.stacks import clean_symbol
 
-MAX_LOG_BYTES = 256 << 20
+MAX_LOG_BYTES = 64 << 20
 MAX_CODES = 200_000
 _MAX_ADDRESS = 1 << 64
 _PLACE = re.compile(r"(?:file://)?/(?:[^/ ]*/)*")
