@@ -11,9 +11,9 @@ import pandas as pd
 from investigator import measure, samples
 from investigator.analysis import Analysis, Comparison
 from investigator.attribution.findings import recurs
-from investigator.attribution.layers import Attribution, Method, Symbol
+from investigator.attribution.layers import Attribution, Cause, LayerShare, Method, Symbol
 from investigator.attribution.methods import Pair, Profiled, pair_terms, profile, subtract
-from investigator.attribution.rule import rule
+from investigator.attribution.rule import UNDIVIDED, by_experiment, rule
 from investigator.attribution.subtraction import Terms
 from investigator.plan import Failure, Plan
 from investigator.probes import ProbeBuild
@@ -179,6 +179,9 @@ def _explained(
     ruling = rule(subtraction, by_profile, found)
     functions = _addon_functions(readings)
     found_causes = tested(run, folder, pair.op, (pair.baseline, pair.candidate), functions)
+    experiment = _experiment(found_causes.causes, by_profile)
+    if UNDIVIDED in subtraction.layers:
+        ruling = by_experiment(ruling, by_profile, experiment)
     return msgspec.structs.replace(
         _bare(
             screen,
@@ -189,7 +192,7 @@ def _explained(
             evidence=evidence,
         ),
         layer=ruling.layer,
-        methods=(subtraction, by_profile),
+        methods=tuple(m for m in (subtraction, by_profile, experiment) if m is not None),
         methods_agree=ruling.agree,
         delta_ns_per_op=_delta_ns(low, high),
         symbols=_symbols(pair, low, high, readings),
@@ -199,6 +202,30 @@ def _explained(
         rejected=found_causes.rejected,
         changed=found_causes.changed,
         warnings=found_causes.warnings,
+    )
+
+
+def _experiment(causes: Sequence[Cause], by_profile: Method) -> Method | None:
+    """The experiment that closes most of the gap, as a method; on the layer that its flags belong to."""
+    closing = [c for c in causes if c.confirmed and c.moved is not None and c.layer is not None]
+    if not closing:
+        return None
+    best = max(closing, key=lambda cause: cause.moved or 0.0)
+    ns_per_op = sum(layer.ns_per_op for layer in by_profile.layers.values()) * (best.moved or 0.0)
+    share = LayerShare(
+        baseline_ns_per_op=float("nan"),
+        candidate_ns_per_op=float("nan"),
+        ns_per_op=ns_per_op,
+        share=best.moved or 0.0,
+        ci_low=best.moved_low if best.moved_low is not None else float("-inf"),
+        ci_high=best.moved_high if best.moved_high is not None else float("inf"),
+    )
+    layer = str(best.layer)
+    return Method(
+        name="swap" if best.kind == "addon_source" else "ablation",
+        layers={layer: share},
+        largest=layer,
+        notes=(best.name,),
     )
 
 

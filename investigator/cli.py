@@ -124,6 +124,25 @@ def explain(
         _finish(console, workflow.explain_more(open_run(run), op or (), console), json=json)
 
 
+@app.command(name="ablate", rich_help_panel="Measure")
+def ablate_command(
+    run: RunArgument,
+    op: Annotated[str, typer.Option("--op", help="Operation of the run whose gap is looked into.")],
+    candidate: Annotated[
+        str | None, typer.Option(help="Version or label of the slower or faster side; default the last.")
+    ] = None,
+    kind: Annotated[
+        Literal["gc", "engine", "all"], typer.Option(help="V8 flags of the collector, of the engine, or all.")
+    ] = "all",
+    json: options.Json = False,
+) -> None:
+    """Measure a pair again under V8 flags: the flag that closes the gap names the subsystem."""
+    with _program(quiet=json) as console:
+        kinds: tuple[Literal["gc", "engine"], ...] = ("gc", "engine") if kind == "all" else (kind,)
+        report = workflow.ablate_more(open_run(run), op, candidate, kinds, console)
+        console.result(listings.ablation(report, json=json))
+
+
 @app.command(rich_help_panel="Measure")
 @takes_choices(None)
 def plan(

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from investigator import addons, housekeeping, units
+from investigator.causes.ablation import AblationReport
 from investigator.doctor import Check, examine
 from investigator.errors import UsageError
 from investigator.native import NativeFailure, NativeReading
@@ -156,3 +157,29 @@ def clean(*, cache: bool, dry_run: bool) -> RenderableType:
     word = "would remove" if dry_run else "removed"
     lines = [Text(clean_text(f"{word} {line}", 400)) for line in removed]
     return Group(*lines) if lines else Text("nothing was left behind.")
+
+
+def ablation(report: AblationReport, *, json: bool) -> RenderableType:
+    """Which V8 flags close the gap of a pair."""
+    if json:
+        return _json("ablation-result", report)
+    head = Text(
+        f"{report.op}, {report.candidate} against {report.baseline}: {report.rounds} rounds under V8 flags, "
+        f"{units.format_clock(report.elapsed_s)}",
+        style="bold",
+    )
+    if report.failure is not None:
+        return Group(head, Text(f"no result: {clean_text(report.failure, 400)}"))
+    rows = (
+        (
+            result.ablation.name,
+            "-" if result.closed is None else result.closed.text,
+            "closes the gap" if result.closes else "first rounds only" if not result.final else "",
+            result.ablation.subsystem,
+            result.ablation.note or ("one side only" if result.ablation.one_sided else ""),
+        )
+        for result in report.results
+    )
+    table = _table(("flag", "closes", "", "what it is", "note"), rows)
+    left = f"; {report.left_out} more flags were not tried" if report.left_out else ""
+    return Group(head, Text(""), table, Text(""), Text(f"Raw records: {report.folder}{left}", style="dim"))

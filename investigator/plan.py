@@ -118,7 +118,12 @@ def _brief(value: str) -> str:
     return value if _PLAIN_VALUE.fullmatch(value) else hashlib.sha256(value.encode()).hexdigest()[:8]
 
 
-def find_baseline(environments: Sequence[Environment], wanted: str | None, axis: Axis = "node") -> str:
+def find_baseline(
+    environments: Sequence[Environment],
+    wanted: str | None,
+    axis: Axis = "node",
+    option: str = "--baseline",
+) -> str:
     """Identifier of the environment with that label, identifier, version or major; the first for None.
 
     Versions are those of Node, or of the addon where the axis is the addon; there its name, or
@@ -140,12 +145,12 @@ def find_baseline(environments: Sequence[Environment], wanted: str | None, axis:
         if matches:
             what, example = ("addons", "a=NAME@12.11.1") if axis == "addon" else ("versions", "a=24.11.1")
             raise UsageError(
-                f"--baseline {wanted} fits {len(matches)} of the {what}; "
+                f"{option} {wanted} fits {len(matches)} of the {what}; "
                 f"give it a label ({example}) and name that."
             )
     known = ", ".join(e.label or _answers_to(e, axis)[-1] for e in environments)
     what = "addons" if axis == "addon" else "versions"
-    raise UsageError(f"--baseline {wanted[:80]} is not among the {what} of this run ({known}).")
+    raise UsageError(f"{option} {wanted[:80]} is not among the {what} of this run ({known}).")
 
 
 def _answers_to(environment: Environment, axis: Axis) -> tuple[str, ...]:

@@ -131,6 +131,8 @@ def _source_cause(judged: SourceCause) -> Cause:
     condition = f", selected by `{region.condition}`" if region.condition else ""
     return Cause(
         kind="addon_source",
+        name=region.where,
+        layer="boundary",
         text=f"the addon's own source: {lines} ({', '.join(region.functions[:3])}){condition}; {judged.why}",
         confirmed=True,
         moved=None if moved is None else moved.estimate,
@@ -158,6 +160,8 @@ def _flag_causes(report: AblationReport) -> Iterator[Cause]:
         ablation = result.ablation
         yield Cause(
             kind="v8_flag",
+            name=ablation.name,
+            layer="gc" if ablation.kind == "gc" else "engine",
             text=f"{ablation.name} ({ablation.subsystem}): closes "
             f"{'' if closed is None else closed.text} of the gap"
             f"{f'; {ablation.note}' if ablation.note else ''}",

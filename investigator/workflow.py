@@ -8,12 +8,15 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from investigator import cache, host, native, prepare, resources, workloads
+from investigator.ablate import ablate
 from investigator.analysis import Analysis
 from investigator.attributed import Target, targets
+from investigator.causes.ablation import AblationReport
 from investigator.engine.choose import choose_engine
 from investigator.engine.interface import Engine, EngineName
 from investigator.errors import InterruptedRunError, NothingBuiltError, StoredFileError, UsageError
@@ -21,6 +24,7 @@ from investigator.explain import explain
 from investigator.invoke import Surroundings
 from investigator.measure import Bench
 from investigator.observer import Observer
+from investigator.plan import find_baseline
 from investigator.prepare import RESOLVED_SCHEMA, Resolved, StoredPlan
 from investigator.results import RUN_SCHEMA, Finished, RunRecord, regenerate, with_costs
 from investigator.rounds import learn_pace, run_rounds
@@ -136,6 +140,32 @@ def explain_more(folder: RunFolder, ops: Sequence[str], observer: Observer) -> F
         stored = prepare.prepare(spec, resolved, folder, engine, observer)
         bench, _ = set_up(stored, folder, engine, observer)
         return _explained(bench, screen, [target for target in wanted if not ops or target.op in ops])
+
+
+def ablate_more(
+    folder: RunFolder,
+    op: str,
+    candidate: str | None,
+    kinds: Sequence[Literal["gc", "engine"]],
+    observer: Observer,
+) -> AblationReport:
+    """Rerun a pair of a run on one operation under V8 flags, ranked by how much of the gap they close.
+
+    Raises:
+        UsageError: the run has no such operation or version.
+    """
+    with _measuring(), _opened(folder, observer) as (spec, resolved, engine):
+        stored = prepare.prepare(spec, resolved, folder, engine, observer)
+        bench, _ = set_up(stored, folder, engine, observer)
+        others = [e for e in stored.plan.environments if e.id != stored.plan.baseline]
+        if not others:
+            raise UsageError(f"{folder.name} measured one environment; an ablation compares two.")
+        wanted = (
+            others[-1].id if candidate is None else find_baseline(others, candidate, spec.axis, "--candidate")
+        )
+        report = ablate(bench, op, wanted, kinds=kinds)
+        regenerate(folder, write=True)
+        return report
 
 
 def set_up(

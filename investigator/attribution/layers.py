@@ -58,8 +58,12 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """Why the layer changed, with the test that it passed or failed."""
 
     kind: CauseKind
+    name: str
+    """Short: file and line, or flag."""
     text: str
     """One sentence with file and lines, flag, or library."""
+    layer: Layer | None = None
+    """Layer that the experiment acts on; None where that is open."""
     confirmed: bool
     """Whether an experiment (swap, ablation, rebuild) moved at least half of the change."""
     moved: float | None = None

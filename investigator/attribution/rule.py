@@ -87,6 +87,26 @@ def _judge_shares(subtraction: Method, profile: Method, first: str, second: str)
     )
 
 
+def by_experiment(ruling: Ruling, profile: Method, experiment: Method | None) -> Ruling:
+    """The second method where there are no twins: an ablation or swap that closes at least half of the gap.
+
+    It counts where subtraction has left the profile's layer undivided, the profile alone is sure of it, and the
+    experiment acts on that very layer.
+    """
+    if ruling.layer != "unknown" or experiment is None or profile.largest is None:
+        return ruling
+    seen = profile.layers[profile.largest]
+    if profile.largest != experiment.largest or seen.ci_low <= HALF:
+        return ruling
+    closed = experiment.layers[experiment.largest]
+    return Ruling(
+        layer=profile.largest,  # type: ignore[arg-type]
+        reason=f"the profile puts {_range(seen)} of the change there, and {experiment.notes[0]} closes "
+        f"{_range(closed)} of it",
+        agree=True,
+    )
+
+
 def group_of(layer: str, subtraction: Method) -> str:
     """The part of subtraction in which a layer lies."""
     if layer in subtraction.layers:
