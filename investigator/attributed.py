@@ -17,9 +17,11 @@ from investigator.attribution.rule import UNDIVIDED, by_experiment, rule
 from investigator.attribution.subtraction import Terms
 from investigator.plan import Failure, Plan
 from investigator.probes import ProbeBuild
+from investigator.profiling import exports
 from investigator.profiling.growth import symbol_growth
 from investigator.profiling.profiler import Profiler
 from investigator.profiling.reading import SUFFIX, ProfileReading, read_profile
+from investigator.profiling.stacks import added
 from investigator.records import analyse_table, read_samples
 from investigator.store import RunFolder
 from investigator.tested import tested
@@ -227,6 +229,35 @@ def _experiment(causes: Sequence[Cause], by_profile: Method) -> Method | None:
         largest=layer,
         notes=(best.name,),
     )
+
+
+def export_profiles(run: RunFolder, attributions: Sequence[Attribution]) -> None:
+    """Write the profiles of each explained finding in forms that others read, beside their raw ones.
+
+    ``profiles/<environment>.speedscope.json`` and ``.collapsed.txt`` for each side, and ``difference.txt``,
+    whose lines are ``stack before after``.
+    """
+    for found in attributions:
+        folder = folder_of(run, Target(op=found.op, candidate=found.candidate))
+        explained = read_explained(folder)
+        rounds = tuple(record.number for record in measure.read_rounds(folder))
+        readings = tuple(_readings(folder, explained.plan, rounds))
+        sides = []
+        for environment in explained.plan.environments:
+            own = [r for r in readings if r.header.environment == environment.id]
+            if not own:
+                break
+            stacks = added(r.stacks for r in own)
+            time_ns = float(np.median([r.ns_per_call for r in own]))
+            sides.append((stacks, time_ns))
+            stem = f"profiles/{_slug(environment.id)}"
+            name = f"{found.op} on {environment.id}"
+            folder.write(f"{stem}.speedscope.json", exports.speedscope(name, stacks, time_ns))
+            folder.write(f"{stem}.collapsed.txt", exports.collapsed(stacks))
+        if len(sides) == 2:
+            (before, before_ns), (after, after_ns) = sides
+            difference = exports.difference(before, after, before_ns, after_ns)
+            folder.write("profiles/difference.txt", difference)
 
 
 def _readings(folder: RunFolder, plan: Plan, rounds: Sequence[int]) -> Iterator[ProfileReading]:

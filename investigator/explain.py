@@ -23,11 +23,12 @@ from investigator.build import BuildFailure
 from investigator.experiments import find_causes
 from investigator.measure import Bench
 from investigator.operations import Operation, find
-from investigator.plan import ONCE, Invocation
+from investigator.plan import ONCE, Environment, Invocation
 from investigator.probes import ProbeBuild, build_probes
 from investigator.profiling.profiler import Profiler, choose_profiler
 from investigator.profiling.reading import SUFFIX, profile_invocation
 from investigator.rounds import learn_pace
+from investigator.sqlite_calls import SqliteCallsFailure, count_sqlite_calls
 from investigator.store import RunFolder
 
 ROUNDS = 8
@@ -85,6 +86,9 @@ def _begin(bench: Bench, target: Target, folder: RunFolder, profiler: Profiler) 
     pair = tuple(parent.environment(name) for name in (parent.baseline, target.candidate))
     probes = build_probes(bench.engine, pair, bench.around.builds, bench.observer)
     twins, without = _twins(target.op, parent.operation(target.op), tuple(probes.values()))
+    if "native_core" in twins and (differs := _other_calls(bench, pair, target.op)) is not None:
+        twins.pop("native_core")
+        without["native_core"] = differs
     alone = parent.operation(target.op)
     if not alone.group.startswith("workload:"):
         alone = msgspec.structs.replace(alone, group=ALONE)
@@ -126,6 +130,28 @@ def _twins(
         else:
             twins[layer] = msgspec.structs.replace(twin, group=TWINS)
     return twins, without
+
+
+def _other_calls(bench: Bench, pair: Sequence[Environment], op: str) -> str | None:
+    """Why the core loop does other work than the addon, on either side; counted once for each build."""
+    for environment in pair:
+        build = bench.around.builds.get(environment.id)
+        if build is None or bench.around.mailbox is None or environment.addon is None:
+            continue
+        bench.observer.activity(f"sqlite3 calls of {environment.id}")
+        counted = count_sqlite_calls(
+            bench.engine,
+            environment.node,
+            build,
+            bench.around.mailbox,
+            encrypted=environment.addon.encrypted,
+            cipher=bench.plan.spec.cipher,
+        )
+        if isinstance(counted, SqliteCallsFailure):
+            bench.observer.note(counted.reason)
+        elif (differs := counted.difference(op)) is not None:
+            return differs
+    return None
 
 
 def _no_probe(layer: str, probes: Sequence[ProbeBuild | BuildFailure]) -> str | None:

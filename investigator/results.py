@@ -9,7 +9,7 @@ import pandas as pd
 
 from investigator import host, measure, samples
 from investigator.analysis import ANALYSIS_SCHEMA, Analysis
-from investigator.attributed import attributions
+from investigator.attributed import attributions, export_profiles
 from investigator.attribution.findings import published
 from investigator.attribution.layers import ATTRIBUTION_SCHEMA, Attribution, Attributions
 from investigator.build import AddonBuild, BuildFailure
@@ -123,6 +123,7 @@ def write_reports(finished: Finished, table: pd.DataFrame) -> None:
     if finished.attributions:
         stored = Attributions(attributions=finished.attributions)
         folder.write_json("attribution.json", "attribution", ATTRIBUTION_SCHEMA, stored)
+        export_profiles(folder, finished.attributions)
     folder.write("summary.json", summary_text(finished).encode())
     folder.write("report.md", markdown.render(_view(finished)).encode())
 
