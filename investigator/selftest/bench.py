@@ -16,6 +16,7 @@ from investigator.observer import Observer
 from investigator.operations import Operation, find
 from investigator.plan import Environment, Plan, environment_id
 from investigator.prepare import PLAN_SCHEMA, StoredPlan
+from investigator.records import analyse_records
 from investigator.results import RUN_SCHEMA, Finished, regenerate, with_costs
 from investigator.rounds import learn_pace, run_rounds
 from investigator.selftest.places import FOLDER, NOTHING, Command, Patch, Place, variables
@@ -177,7 +178,9 @@ def measure(
     if run_rounds(bench, calibration) > 0:
         share = (time.process_time() - cpu) / max(time.monotonic() - clock, 1e-9)
         folder.write_json("run.json", "run", RUN_SCHEMA, with_costs(record, folder, stored.plan, share))
-    return bench, regenerate(folder, write=True)
+    # The screen's own verdicts: the explain phase of an earlier session may have published others.
+    screen = analyse_records(folder, stored.plan, calibration, read_rounds(folder))
+    return bench, msgspec.structs.replace(regenerate(folder, write=True), analysis=screen)
 
 
 def measuring_s(folder: RunFolder) -> float:

@@ -17,8 +17,8 @@ from investigator.store import RunFolder
 
 ROUNDS = 6
 AIM_PCT = 40.0
-"""Large against the noise of the pilot, and not so large that single units, which cost a little more than many in a
-row, would be priced as many."""
+"""Large against the noise of the pilot, and not so large that single units, which cost a little more than
+many in a row, would be priced as many."""
 LOW_PCT, HIGH_PCT = 20.0, 120.0
 """Between these a pilot is taken as it is; else it is repeated with another plant."""
 TRIES = 3

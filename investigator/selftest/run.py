@@ -111,7 +111,7 @@ class _Session:
             known = read_report(folder)
             self.rates = {(rate.place, rate.op): rate for rate in known.rates}
             self.done = _by_screen(self.screens, known.outcomes)
-        self.workshop = Workshop(engine, _node(options, engine, observer), observer)
+        self.workshop = Workshop(engine, node_of(options, engine, observer), observer)
 
     def run(self) -> SelftestReport:
         """Pilots where they are needed, then screens."""
@@ -210,7 +210,13 @@ class _Session:
         return report
 
 
-def _node(options: Options, engine: Engine, observer: Observer) -> NodeBuild:
+def node_of(options: Options, engine: Engine, observer: Observer) -> NodeBuild:
+    """The Node build that the self-test runs on.
+
+    Raises:
+        UsageError: none, or more than one, answers to the name.
+        HostUnfitError: the registry does not answer.
+    """
     target = sources.platform_for(engine.name)
     resolved = sources.resolve_all(parse.parse_versions((options.node,)), target, observer)
     found = sources.fetch_all(

@@ -11,13 +11,14 @@ from investigator.analysis import Comparison
 from investigator.attribution.layers import Attribution
 from investigator.build import AddonBuild
 from investigator.engine.interface import Outcome as TaskOutcome
-from investigator.engine.interface import Task
+from investigator.engine.interface import Started, Task
 from investigator.errors import HostUnfitError, StoredFileError, UsageError
 from investigator.host import host_facts
 from investigator.invoke import Surroundings
 from investigator.measure import Bench
 from investigator.nodes.interface import NodeBuild
 from investigator.observer import NullObserver
+from investigator.prepare import StoredPlan
 from investigator.results import RUN_SCHEMA, Finished, RunRecord
 from investigator.selftest import bench as bench_module
 from investigator.selftest import run as run_module
@@ -45,10 +46,10 @@ class PlantedEngine(WorkerEngine):
         self.units = units
         self.call_ns = BASE_NS
 
-    def run(self, task: Task) -> TaskOutcome:
+    def run(self, task: Task, started: Started | None = None) -> TaskOutcome:
         planted = {name: int(task.environment[f"{VARIABLE}{name}"]) / 1000 for name in self.units}
         self.call_ns = BASE_NS + sum(amount * self.units[name] for name, amount in planted.items())
-        return super().run(task)
+        return super().run(task, started)
 
 
 Start = Callable[..., SelftestReport]
@@ -88,7 +89,7 @@ def start(tmp_path: Path, engine: PlantedEngine, monkeypatch: pytest.MonkeyPatch
     )
 
     def set_up(
-        stored: bench_module.StoredPlan, folder: RunFolder, engine: PlantedEngine, observer: NullObserver
+        stored: StoredPlan, folder: RunFolder, engine: PlantedEngine, observer: NullObserver
     ) -> tuple[Bench, RunRecord]:
         around = Surroundings(
             plan=stored.plan, builds=stored.builds, fixtures=tmp_path, workloads=tmp_path, mailbox=None
@@ -114,7 +115,7 @@ def start(tmp_path: Path, engine: PlantedEngine, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bench_module.Workshop, "package", lambda _self, _patch: package)
     monkeypatch.setattr(bench_module.Workshop, "build", lambda _self, _patch: build)
     monkeypatch.setattr(run_module, "choose_engine", lambda *_: engine)
-    monkeypatch.setattr(run_module, "_node", lambda *_: node)
+    monkeypatch.setattr(run_module, "node_of", lambda *_: node)
     return lambda options=OPTIONS, **more: run_selftest(options, tmp_path / "out", NullObserver(), **more)
 
 
