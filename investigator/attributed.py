@@ -15,6 +15,7 @@ from investigator.attribution.layers import Attribution, Cause, LayerShare, Meth
 from investigator.attribution.methods import Pair, Profiled, pair_terms, profile, subtract
 from investigator.attribution.rule import UNDIVIDED, by_experiment, rule
 from investigator.attribution.subtraction import Terms
+from investigator.invoke import read_events
 from investigator.plan import Failure, Plan
 from investigator.probes import ProbeBuild
 from investigator.profiling import exports
@@ -22,7 +23,9 @@ from investigator.profiling.growth import symbol_growth
 from investigator.profiling.profiler import Profiler
 from investigator.profiling.reading import SUFFIX, ProfileReading, read_profile
 from investigator.profiling.stacks import added
+from investigator.protocol import Pass
 from investigator.records import analyse_table, read_samples
+from investigator.stats.process import process_values
 from investigator.store import RunFolder
 from investigator.tested import tested
 
@@ -266,7 +269,7 @@ def _readings(folder: RunFolder, plan: Plan, rounds: Sequence[int]) -> Iterator[
             stem = profile_path(folder, environment.id, number)
             path = stem.with_name(stem.name + SUFFIX)
             if path.exists() and (reading := read_profile(path)).unavailable is None:
-                yield reading
+                yield msgspec.structs.replace(reading, file=path)
 
 
 def _profiled(reading: ProfileReading) -> Profiled:
@@ -275,8 +278,26 @@ def _profiled(reading: ProfileReading) -> Profiled:
         round=reading.header.round,
         layers={str(layer): count for layer, count in reading.layers.items()},
         broken=reading.broken,
-        ns_per_call=reading.ns_per_call,
+        ns_per_call=_profiled_ns(reading),
     )
+
+
+def _profiled_ns(reading: ProfileReading) -> float:
+    """Time per call under the profiler, reduced as in the unprofiled processes; their mean without events."""
+    if reading.file is None:
+        return reading.ns_per_call
+    events, _ = read_events(reading.file.with_name(reading.file.name.removesuffix(SUFFIX) + ".jsonl"))
+    passes = [event for event in events if isinstance(event, Pass) and event.phase == "pass"]
+    if not passes:
+        return reading.ns_per_call
+    wall, pause, calls = (
+        np.array(column, dtype=np.float64)
+        for column in zip(
+            *((p.wall_ns, sum(gc.pause_ns for gc in p.gc), p.calls) for p in passes), strict=True
+        )
+    )
+    one = np.zeros(len(passes), dtype=np.int64)
+    return float(process_values(one, 1, wall_ns=wall, gc_pause_ns=pause, calls=calls)[0])
 
 
 def _delta_ns(low: Terms, high: Terms) -> float:

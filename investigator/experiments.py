@@ -16,7 +16,7 @@ from investigator.causes.build import compare_builds
 from investigator.causes.changes import changes_between
 from investigator.causes.flags import FlagKind, read_flags
 from investigator.causes.source import SourceComparison, SourceRegion, compare_sources, on_profile
-from investigator.causes.swap import NoSwap, PathSwap, groups, plan_swaps
+from investigator.causes.swap import NoSwap, PathSwap, groups, plan_swaps, shared_binary
 from investigator.host import usable_cpus
 from investigator.measure import Bench
 from investigator.plan import Environment, Plan
@@ -37,7 +37,7 @@ def find_causes(nested: Bench, parent: Bench, found: Attribution) -> None:
     if not (folder.path / "causes.json").exists():
         folder.write_json("causes.json", "causes", CAUSES_SCHEMA, _compared(nested, pair, found))
     record = folder.read_json("causes.json", "causes", CAUSES_SCHEMA, CausesRecord)
-    for swap in record.swaps:
+    for swap in record.to_measure:
         if swap.environment is not None and swap.build is not None:
             _swap(nested, found.op, swap.folder, swap.environment, swap.build)
     kind = _flag_kind(found)
@@ -66,6 +66,23 @@ def _compared(bench: Bench, pair: Sequence[Environment], found: Attribution) -> 
         else compare_builds(made[0], made[1], baseline.node, candidate.node),
         changes=changes_between(baseline.node, candidate.node, flags),
         swaps=tuple(_swaps(bench, baseline, candidate, source, found)),
+        binary=_one_binary(bench, baseline, candidate),
+    )
+
+
+def _one_binary(bench: Bench, baseline: Environment, candidate: Environment) -> SwapRun | None:
+    """The baseline's binary on the candidate's Node; only Node-API loads on both."""
+    if baseline.node.node_sha256 == candidate.node.node_sha256:
+        return None  # one Node, two addons: their binaries are what is compared
+    shared = shared_binary(baseline, candidate, bench.around.builds)
+    if isinstance(shared, NoSwap):
+        return None
+    return SwapRun(
+        folder="one-binary",
+        regions=(),
+        direction="old_on_new",
+        environment=shared.environment,
+        build=shared.build,
     )
 
 

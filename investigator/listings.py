@@ -18,6 +18,8 @@ from investigator.outline import Outline
 from investigator.store import encode_json
 from investigator.text import clean_text
 
+_EACH = ", about two minutes each, five where V8 flags are tried"
+_EXPLAINING = {"none": "no finding", "all": f"every finding{_EACH}"}
 _MARKS = {"good": "ok", "advice": "!", "bad": "!!"}
 
 
@@ -60,6 +62,7 @@ def plan(outline: Outline, *, json: bool) -> RenderableType:
             "measuring",
             f"{about}{minutes}, plus downloads and builds the first time",
         ),
+        ("explaining", _EXPLAINING.get(outline.explain, f"at most {outline.explain} findings{_EACH}")),
     ]
     order = [Text(clean_text(line, 400)) for line in outline.first_round]
     return Group(

@@ -40,6 +40,8 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     measuring_min: float
     """Expected from the length of passes and warm-up; the calibration makes it exact."""
     budget_min: float
+    explain: str
+    """Findings that are explained afterwards, some two minutes each: a number, ``all`` or ``none``."""
 
 
 def outline(spec: Spec, observer: Observer) -> Outline:
@@ -96,6 +98,7 @@ def outline(spec: Spec, observer: Observer) -> Outline:
         ),
         measuring_min=round(spec.rounds * round_s / 60, 1),
         budget_min=spec.budget_min,
+        explain=spec.explain,
     )
 
 

@@ -15,7 +15,13 @@ from investigator.causes.build import BuildComparison
 from investigator.causes.changes import NodeChanges
 from investigator.causes.effects import wall_by_round
 from investigator.causes.shares import Share
-from investigator.causes.source import SourceCause, SourceComparison, SourceRegion, keep_source_cause
+from investigator.causes.source import (
+    MIN_SHARE,
+    SourceCause,
+    SourceComparison,
+    SourceRegion,
+    keep_source_cause,
+)
 from investigator.causes.swap import moved_share
 from investigator.plan import Environment, Plan
 from investigator.records import read_samples
@@ -45,6 +51,13 @@ class CausesRecord(msgspec.Struct, frozen=True, kw_only=True):
     builds: BuildComparison | None
     changes: NodeChanges
     swaps: tuple[SwapRun, ...]
+    binary: SwapRun | None = None
+    """The candidate's Node with the baseline's own binary, where that loads (Node-API)."""
+
+    @property
+    def to_measure(self) -> tuple[SwapRun, ...]:
+        """Everything that has a build of its own to measure."""
+        return tuple(s for s in (*self.swaps, self.binary) if s is not None and s.build is not None)
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +91,9 @@ def tested(
         judged = _judged(folder, swap, op, pair, functions)
         causes += [_source_cause(cause) for cause in judged if cause.kept]
         rejected += [_rejected(cause, swap) for cause in judged if not cause.kept]
+    if record.binary is not None:
+        causes += _binary_cause(folder, record.binary, op, pair)
+        rejected += _binary_in_vain(folder, record.binary, op, pair)
     for report in _ablations(run, op, pair[1]):
         causes += _flag_causes(report)
         rejected += _flags_in_vain(report)
@@ -108,11 +124,35 @@ def _nothing_found(record: CausesRecord) -> Iterator[str]:
 def _judged(
     folder: RunFolder, swap: SwapRun, op: str, pair: tuple[str, str], functions: Sequence[str]
 ) -> tuple[SourceCause, ...]:
-    moved: Share | None = None
+    return keep_source_cause(swap.regions, functions, _moved(folder, swap, op, pair))
+
+
+def _moved(folder: RunFolder, swap: SwapRun, op: str, pair: tuple[str, str]) -> Share | None:
     table = _arms(RunFolder(folder.path / swap.folder))
-    if table is not None and swap.environment is not None and swap.direction is not None:
-        moved = moved_share(table, op, *pair, swap.environment.id, swap.direction)
-    return keep_source_cause(swap.regions, functions, moved)
+    if table is None or swap.environment is None or swap.direction is None:
+        return None
+    return moved_share(table, op, *pair, swap.environment.id, swap.direction)
+
+
+def _binary_cause(folder: RunFolder, swap: SwapRun, op: str, pair: tuple[str, str]) -> Iterator[Cause]:
+    moved = _moved(folder, swap, op, pair)
+    if moved is not None and moved.at_least(MIN_SHARE):
+        yield Cause(
+            kind="build",
+            name="the binary",
+            text="the addon's binary: the baseline's own one, on the candidate's Node, moves "
+            f"{moved.text} of the change",
+            confirmed=True,
+            moved=moved.estimate,
+            moved_low=moved.low,
+            moved_high=moved.high,
+        )
+
+
+def _binary_in_vain(folder: RunFolder, swap: SwapRun, op: str, pair: tuple[str, str]) -> Iterator[str]:
+    moved = _moved(folder, swap, op, pair)
+    if moved is not None and not moved.at_least(MIN_SHARE):
+        yield f"the addon's binary: one Node-API binary on both versions moves {moved.text} of the change"
 
 
 def _arms(folder: RunFolder) -> Arms | None:

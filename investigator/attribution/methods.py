@@ -7,14 +7,19 @@ import numpy as np
 import pandas as pd
 
 from investigator.attribution.layers import LAYERS, Method
-from investigator.attribution.rule import OUTSIDE_CORE, UNDIVIDED, UNEXPLAINED, UNEXPLAINED_LIMIT
+from investigator.attribution.rule import (
+    BROKEN_SHARE,
+    OUTSIDE_CORE,
+    UNDIVIDED,
+    UNEXPLAINED,
+    UNEXPLAINED_LIMIT,
+)
 from investigator.attribution.shares import Shares, shares
 from investigator.attribution.subtraction import FIDELITY, PARTS, Terms, infidelity, process_terms, terms
 from investigator.stats.process import FloatArray
 
 PROFILE_DEVIATION = 0.10
 """A profile that slows the operation by more than this shows another program."""
-BROKEN_LIMIT = 0.05
 SIDES = ("baseline", "candidate")
 
 
@@ -137,7 +142,7 @@ def _unusable(pair: Pair, low: Terms, high: Terms, readings: Sequence[Profiled])
         if sampled == 0:
             return f"no sample fell into {pair.op} on {environment}"
         broken = sum(r.broken for r in own) / sampled
-        if broken > BROKEN_LIMIT:
+        if broken > BROKEN_SHARE:
             return f"{broken * 100:.0f} % of the stacks on {environment} are broken (5 % is the limit)"
         slower = float(np.median([r.ns_per_call for r in own]) / np.nanmedian(side["total"])) - 1.0
         if abs(slower) > PROFILE_DEVIATION:

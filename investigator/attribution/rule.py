@@ -15,6 +15,8 @@ from investigator.attribution.shares import Shares, overlap
 
 HALF = 0.5
 UNEXPLAINED_LIMIT = 0.20
+BROKEN_SHARE = 0.05
+"""Stacks of a usable profile that may be broken."""
 
 OUTSIDE_CORE = "outside_core"
 OUTSIDE = ("boundary", "engine")
@@ -52,7 +54,7 @@ def rule(subtraction: Method, profile: Method, profile_shares: Shares | None) ->
             return _mixed(profile)
         return _unknown(f"subtraction points to {_said(first)}, the profile to {_said(second)}")
     one, other = subtraction.layers[first], _joined(profile_shares, subtraction, group)
-    if not overlap(one, other):
+    if not overlap(_widened(one, left), other):
         return _unknown(
             f"both point to {_said(second)}, but with shares that exclude each other "
             f"({_range(one)} by subtraction, {_range(other)} by the profile)"
@@ -121,6 +123,16 @@ def group_of(layer: str, subtraction: Method) -> str:
 def _joined(profile: Shares, subtraction: Method, group: str) -> LayerShare:
     names = tuple(name for name in LAYERS if group_of(name, subtraction) == group and name in profile.layers)
     return profile.joined(names)
+
+
+def _widened(share: LayerShare, left: LayerShare | None) -> LayerShare:
+    """The interval with what is not of chance: the unexplained part may belong to it, and up to 5 % of the
+    profile's stacks are broken.
+    """
+    low, high = (0.0, 0.0) if left is None else (min(left.ci_low, 0.0), max(left.ci_high, 0.0))
+    return msgspec.structs.replace(
+        share, ci_low=share.ci_low + low - BROKEN_SHARE, ci_high=share.ci_high + high + BROKEN_SHARE
+    )
 
 
 def _largest(layers: Mapping[str, LayerShare]) -> str:
