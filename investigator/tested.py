@@ -89,7 +89,7 @@ def tested(
     rejected = list(_nothing_found(record))
     for swap in record.swaps:
         judged = _judged(folder, swap, op, pair, functions)
-        causes += [_source_cause(cause) for cause in judged if cause.kept]
+        causes += _source_cause(judged)
         rejected += [_rejected(cause, swap) for cause in judged if not cause.kept]
     if record.binary is not None:
         causes += _binary_cause(folder, record.binary, op, pair)
@@ -164,21 +164,35 @@ def _arms(folder: RunFolder) -> Arms | None:
     return arms(samples.remark(samples.to_frame(read_samples(folder, plan, records))))
 
 
-def _source_cause(judged: SourceCause) -> Cause:
-    region, moved = judged.region, judged.moved
-    place = region.candidate or region.baseline
-    lines = region.where if place is None else f"{place.file}:{place.first_line}-{place.last_line}"
-    condition = f", selected by `{region.condition}`" if region.condition else ""
-    return Cause(
+def _source_cause(judged: Sequence[SourceCause]) -> Iterator[Cause]:
+    """One cause for all regions that one swap exchanges, the longest first."""
+    kept = sorted((cause for cause in judged if cause.kept), key=lambda cause: -_lines(cause.region))
+    if not kept:
+        return
+    moved = kept[0].moved
+    places = "; ".join(f"{_where(cause.region)} ({', '.join(cause.region.functions[:3])})" for cause in kept)
+    conditions = dict.fromkeys(cause.region.condition for cause in kept if cause.region.condition)
+    selected = f", selected by {' and '.join(f'`{text}`' for text in conditions)}" if conditions else ""
+    yield Cause(
         kind="addon_source",
-        name=region.where,
+        name=_where(kept[0].region),
         layer="boundary",
-        text=f"the addon's own source: {lines} ({', '.join(region.functions[:3])}){condition}; {judged.why}",
+        text=f"the addon's own source: {places}{selected}; {kept[0].why}",
         confirmed=True,
         moved=None if moved is None else moved.estimate,
         moved_low=None if moved is None else moved.low,
         moved_high=None if moved is None else moved.high,
     )
+
+
+def _where(region: SourceRegion) -> str:
+    place = region.candidate or region.baseline
+    return region.where if place is None else f"{place.file}:{place.first_line}-{place.last_line}"
+
+
+def _lines(region: SourceRegion) -> int:
+    place = region.candidate or region.baseline
+    return 0 if place is None else place.last_line - place.first_line
 
 
 def _rejected(judged: SourceCause, swap: SwapRun) -> str:

@@ -92,8 +92,8 @@ def _judge_shares(subtraction: Method, profile: Method, first: str, second: str)
 def by_experiment(ruling: Ruling, profile: Method, experiment: Method | None) -> Ruling:
     """The second method where there are no twins: an ablation or swap that closes at least half of the gap.
 
-    It counts where subtraction has left the profile's layer undivided, the profile alone is sure of it, and the
-    experiment acts on that very layer.
+    It counts where subtraction has left the profile's layer undivided, the profile alone is sure of it, and
+    the experiment acts on that very layer.
     """
     if ruling.layer != "unknown" or experiment is None or profile.largest is None:
         return ruling
@@ -126,8 +126,9 @@ def _joined(profile: Shares, subtraction: Method, group: str) -> LayerShare:
 
 
 def _widened(share: LayerShare, left: LayerShare | None) -> LayerShare:
-    """The interval with what is not of chance: the unexplained part may belong to it, and up to 5 % of the
-    profile's stacks are broken.
+    """The interval with what is not of chance.
+
+    The unexplained part may belong to it, and up to 5 % of the profile's stacks are broken.
     """
     low, high = (0.0, 0.0) if left is None else (min(left.ci_low, 0.0), max(left.ci_high, 0.0))
     return msgspec.structs.replace(

@@ -114,13 +114,13 @@ def _signed_time(elapsed_ns: float) -> str:
 
 
 def _cause(cause: Cause) -> str:
-    moved = "" if cause.moved is None else f" (moves {cause.moved * 100:.0f} % of the change)"
-    return clean_text(f"{cause.text}{moved}", 600)
+    return clean_text(cause.text, 900)
 
 
 def _notes(found: Attribution) -> Iterator[str]:
     for method in found.methods:
         if method.unavailable is not None:
             yield f"{method.name} could not be used: {method.unavailable}"
-        yield from method.notes
+        if method.name in {"subtraction", "profile"}:
+            yield from method.notes
     yield from found.warnings
