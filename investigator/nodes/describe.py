@@ -18,7 +18,7 @@ _TIMEOUT_S: Final = 60.0
 _SCRIPT: Final = """\
 const sorted = (value) => Array.isArray(value) ? value.map(sorted)
   : value !== null && typeof value === 'object'
-    ? Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])]))
+    ? Object.keys(value).sort().reduce((all, key) => { all[key] = sorted(value[key]); return all; }, {})
     : value;
 JSON.stringify({ versions: process.versions, config: JSON.stringify(sorted(process.config)) })
 """

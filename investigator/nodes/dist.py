@@ -32,13 +32,24 @@ from investigator.nodes.parse import EXACT
 from investigator.nodes.select import select
 from investigator.text import clean_text
 
-_INDEX_BYTES: Final = 64 << 20
+_INDEX_BYTES: Final = 16 << 20
+"""The list of all nightlies since 2011 has 2 MB."""
 _SUMS_BYTES: Final = 1 << 20
 _TARBALL_BYTES: Final = 1 << 30
 _TIMEOUTS_S: Final = (15.0, 60.0)
 """To connect, and between two pieces of an answer."""
 _DOWNLOAD_S: Final = 1800.0
 _MAX_REDIRECTS: Final = 5
+_TROUBLES: Final = (
+    (requests.exceptions.ProxyError, "the proxy refuses"),
+    (requests.exceptions.SSLError, "no secure connection"),
+    (requests.exceptions.ConnectTimeout, "no connection in time"),
+    (requests.exceptions.Timeout, "nothing came in time"),
+    (requests.exceptions.ChunkedEncodingError, "the connection was closed too early"),
+    (requests.exceptions.ConnectionError, "no connection"),
+    (ValueError, "not a usable address"),
+)
+"""Words for errors, the narrower ones first."""
 _SUM_LINE: Final = re.compile(r"([0-9a-f]{64}) [ *](?:\./)?([A-Za-z0-9][A-Za-z0-9._/-]{0,120})")
 
 
@@ -161,6 +172,11 @@ def _answer(url: str) -> Iterator[requests.Response]:
         with response:
             if response.status_code in (404, 410):
                 raise UsageError(f"{shown} does not exist; check the address and the version")
+            if response.status_code in (401, 403, 407):
+                raise UsageError(
+                    f"{shown} is not given to you (status {response.status_code}); check the address, "
+                    "the proxy, and the name and password for it in ~/.netrc"
+                )
             if response.status_code != 200:
                 raise HostUnfitError(f"{shown} answers with status {response.status_code}; try again later")
             yield response
@@ -194,4 +210,5 @@ def _pieces(response: requests.Response, url: str, limit: int) -> Iterator[bytes
 
 
 def _short(error: Exception) -> str:
-    return clean_text(type(error).__name__, 60)
+    told = next((text for kind, text in _TROUBLES if isinstance(error, kind)), type(error).__name__)
+    return clean_text(told, 60)

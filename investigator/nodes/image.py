@@ -47,7 +47,7 @@ class ImageNodes(msgspec.Struct, frozen=True, kw_only=True):
     def resolve(self, request: NodeRequest) -> ResolvedNode:
         """See `NodeSource.resolve`; the files are copied out here already: the version is in them."""
         with _client() as client:
-            image = _find(client, request.selector)
+            image = _find(client, request.selector, self.notify)
             self._check_platform(image, request.selector)
             directory = self._keep(client, image, request.selector)
         version = layout.read_headers(directory, request.selector).version
@@ -60,13 +60,17 @@ class ImageNodes(msgspec.Struct, frozen=True, kw_only=True):
         if cached is not None:
             return cached[0]
         with _client() as client:
-            return self._keep(client, _find(client, resolved.integrity or ""), resolved.request.selector)
+            image = _find(client, resolved.integrity or "", self.notify)
+            return self._keep(client, image, resolved.request.selector)
 
     def _keep(self, client: "DockerClient", image: "Image", name: str) -> Path:
         def fill(work: Path) -> None:
             with _created(client, image) as container:
                 if not any(_copy_binary(container, path, work) for path in _BINARIES):
-                    raise UsageError(f"image {name} has no node in /usr/local/bin or /usr/bin")
+                    raise UsageError(
+                        f"image {name} has no node in /usr/local/bin or /usr/bin; "
+                        "copy it out and give the directory as path:"
+                    )
                 if not any(_copy_headers(container, path, work) for path in _HEADERS):
                     raise UsageError(
                         f"image {name} has no headers (include/node), without which no addon can be built; "
@@ -103,17 +107,27 @@ def _client() -> "Iterator[DockerClient]":
         client.close()
 
 
-def _find(client: "DockerClient", name: str) -> "Image":
+def _find(client: "DockerClient", name: str, notify: Notify | None) -> "Image":
     try:
         return client.images.get(name)
     except ImageNotFound:
         pass
+    except APIError as error:
+        if error.status_code is None or not 400 <= error.status_code < 500:
+            raise
+        raise _no_image(name, "is not a name that docker takes", error) from error
+    if notify is not None:
+        notify(f"pulling image {name}")
     tagged = name if ":" in name.rpartition("/")[2] or "@" in name else f"{name}:latest"
     try:
         return client.images.pull(tagged)
     except APIError as error:
-        said = clean_text(str(error.explanation or ""), 120)
-        raise UsageError(f"image {name} is not on this machine and cannot be pulled ({said})") from error
+        raise _no_image(name, "is not on this machine and cannot be pulled", error) from error
+
+
+def _no_image(name: str, trouble: str, error: APIError) -> UsageError:
+    said = clean_text(str(error.explanation or ""), 120)
+    return UsageError(f"image {name} {trouble} ({said}); check the name, or load it with `docker load`")
 
 
 @contextmanager

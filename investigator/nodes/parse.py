@@ -22,12 +22,15 @@ from investigator.text import clean_text
 
 CHANNELS: Final = ("nightly", "rc", "v8-canary")
 ALIASES: Final = ("lts", "latest")
-EXACT: Final = re.compile(r"\d{1,4}\.\d{1,5}\.\d{1,5}(?:-[0-9A-Za-z][0-9A-Za-z.-]{0,63})?")
-CHANNEL: Final = re.compile(rf"(?:(\d{{1,4}})-)?({'|'.join(CHANNELS)})")
+# Not \d, which takes the digits of every script.
+EXACT: Final = re.compile(r"[0-9]{1,4}\.[0-9]{1,5}\.[0-9]{1,5}(?:-[0-9A-Za-z][0-9A-Za-z.-]{0,63})?")
+CHANNEL: Final = re.compile(rf"(?:([0-9]{{1,4}})-)?({'|'.join(CHANNELS)})")
 
 _MAX_ITEMS: Final = 64
 _MAX_CHARACTERS: Final = 500
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_MAJOR: Final = re.compile(r"v?[0-9]+", re.IGNORECASE)
+_SEVERAL: Final = re.compile(r"v?[0-9][0-9.]*(?:\s+v?[0-9][0-9.]*)+")
 # Text before the first "=" is a label unless it holds what only ranges and sources have.
 _LABELLED: Final = re.compile(r"([^=<>~^|*:]+)=(.*)", re.DOTALL)
 _RANGE: Final = re.compile(r"[0-9A-Za-z.*^~<>=|+ -]{1,100}")
@@ -44,7 +47,7 @@ def parse_versions(text: str | Sequence[str]) -> tuple[NodeRequest, ...]:
     items = [item.strip() for part in texts for item in part.split(",")]
     if len(items) > _MAX_ITEMS:
         raise UsageError(f"--versions lists {len(items)} items; at most {_MAX_ITEMS} can be compared")
-    requests = tuple(_parse_item(item) for item in items)
+    requests = _parse_items(items)
     _refuse_duplicates(requests)
     return requests
 
@@ -61,6 +64,20 @@ def normal_range(text: str) -> str | None:
     return joined
 
 
+def _parse_items(items: Sequence[str]) -> tuple[NodeRequest, ...]:
+    requests: list[NodeRequest] = []
+    for item in items:
+        try:
+            requests.append(_parse_item(item))
+        except UsageError as error:
+            if requests and requests[-1].source == "path":
+                raise UsageError(
+                    f"{error}; a comma ends a path: one that holds commas needs a link"
+                ) from error
+            raise
+    return tuple(requests)
+
+
 def _parse_item(item: str) -> NodeRequest:
     if not item:
         raise UsageError("--versions has an empty item; write it like 20,22,24")
@@ -68,11 +85,8 @@ def _parse_item(item: str) -> NodeRequest:
         raise UsageError(f"{clean_text(item, 60)!r} in --versions is too long or holds control characters")
     label = None
     if found := _LABELLED.fullmatch(item):
-        label, item = found.group(1).strip(), found.group(2).strip()
-        if not _LABEL.fullmatch(label):
-            raise UsageError(
-                f"the label {clean_text(label, 60)!r} in --versions may hold 1 to 32 letters, digits, _, -"
-            )
+        item = found.group(2).strip()
+        label = _label(found.group(1).strip(), item)
     source, colon, rest = item.partition(":")
     if colon and source == "dist":
         return _dist(rest.strip(), label)
@@ -89,23 +103,39 @@ def _parse_item(item: str) -> NodeRequest:
     return NodeRequest(source="npm", selector=_npm_selector(item), label=label)
 
 
+def _label(text: str, item: str) -> str:
+    if not _LABEL.fullmatch(text):
+        raise UsageError(
+            f"the label {clean_text(text, 60)!r} in --versions may hold 1 to 32 letters, digits, _, -"
+        )
+    if _MAJOR.fullmatch(text):
+        raise UsageError(
+            f"the label {text} in --versions looks like a version; give it a letter, "
+            f"for instance n{text.lstrip('vV')}={clean_text(item, 60)}"
+        )
+    return text
+
+
 def _npm_selector(text: str) -> str:
-    if CHANNEL.fullmatch(text):
+    if CHANNEL.fullmatch(text.lower()):
         raise UsageError(f"{text} builds are not on npm; name a mirror that has them: dist:URL@{text}")
     return _selector(text, "use 24, 24.11.1, a range, lts, latest, dist:URL, image:NAME or path:DIR")
 
 
 def _selector(text: str, advice: str) -> str:
     """Bring a version selector into its one form; `advice` ends the sentence about an unreadable one."""
-    if text in ALIASES or CHANNEL.fullmatch(text):
-        return text
-    plain = text.removeprefix("v") if re.fullmatch(r"v\d.*", text) else text
+    lowered = text.lower()
+    if lowered in ALIASES or CHANNEL.fullmatch(lowered):
+        return lowered
+    plain = text[1:] if re.match(r"[vV][0-9]", text) else text
     # A leading zero ("024.1.1") has the form, but is no version.
     if EXACT.fullmatch(plain) and semantic_version.validate(plain):
         return plain
     # A range has a digit: NpmSpec also takes "", "*" and "x", by which nobody means one release.
-    found = normal_range(plain) if re.search(r"\d", plain) else None
-    if found is None:
+    found = normal_range(plain) if re.search(r"[0-9]", plain) else None
+    if found is None or _SEVERAL.fullmatch(text):
+        if _SEVERAL.fullmatch(text):
+            advice = f"separate versions by commas: {','.join(text.split())}"
         raise UsageError(f"{clean_text(text, 60)!r} in --versions cannot be read; {advice}")
     return found
 
@@ -122,6 +152,11 @@ def _dist(text: str, label: str | None) -> NodeRequest:
         usable = False
     if not usable or parts.query or parts.fragment or " " in url:
         raise UsageError(f"{clean_text(url, 80)!r} after dist: is not a http(s) address; {advice}")
+    if "@" in parts.netloc:
+        raise UsageError(
+            f"the address of {clean_text(parts.hostname or '', 80)} after dist: holds a user name, which "
+            "would end up in the run folder; put it and the password into ~/.netrc, from where they are taken"
+        )
     return NodeRequest(
         source="dist", location=url.rstrip("/"), selector=_selector(selector.strip(), advice), label=label
     )

@@ -54,8 +54,11 @@ class PathNodes(msgspec.Struct, frozen=True, kw_only=True):
             digest, directory = self._keep_directory(path, shown)
         elif path.is_file() and _TARBALL.fullmatch(path.name):
             digest, directory = self._keep_tarball(path, shown)
-        elif path.is_file():
-            raise UsageError(f"path:{shown} is neither a directory nor a .tar.gz, .tar.xz or .tgz file")
+        elif path.exists():
+            raise UsageError(
+                f"path:{shown} is neither a directory nor a .tar.gz, .tar.xz or .tgz file; "
+                "give the directory that has bin/node and include/node"
+            )
         else:
             raise UsageError(
                 f"path:{shown} does not exist ({path}); give the directory or tarball of a Node build"
@@ -115,8 +118,8 @@ def _parts_of(path: Path, shown: str) -> tuple[Path, Path]:
     """Find the binary, and the folder with the headers: ``include/node`` or the checkout itself."""
     if (path / "bin/node").is_file():
         return path / "bin/node", path / "include/node"
-    # A checkout, or its output folder (`path:./out`).
-    for checkout in (path, path.parent):
+    # A checkout, or its output folder (`path:./out`, `path:./out/Release`).
+    for checkout in (path, path.parent, path.parent.parent):
         binary = checkout / "out/Release/node"
         if binary.is_file() and (checkout / "src/node_version.h").is_file():
             return binary, checkout

@@ -6,7 +6,7 @@ from datetime import date
 import semantic_version
 
 from investigator.errors import UsageError
-from investigator.nodes.parse import CHANNEL, EXACT
+from investigator.nodes.parse import CHANNEL, CHANNELS, EXACT
 from investigator.text import clean_text
 
 IsLts = Callable[[str], bool]
@@ -20,7 +20,8 @@ def select(selector: str, versions: Iterable[str], *, is_lts: IsLts, where: str)
     Raises:
         UsageError: none does; it names the nearest releases.
     """
-    known = {semantic_version.Version(version): version for version in versions}
+    # A list from outside may hold what has the form and is no version, such as 24.01.1.
+    known = {semantic_version.Version(v): v for v in versions if semantic_version.validate(v)}
     if EXACT.fullmatch(selector):
         wanted = semantic_version.Version(selector)
         if wanted in known:
@@ -30,7 +31,12 @@ def select(selector: str, versions: Iterable[str], *, is_lts: IsLts, where: str)
     if fitting:
         return known[max(fitting)]
     releases = [version for version in known if not version.prerelease]
-    newest = f"the newest release there is {max(releases)}" if releases else "it has no release at all"
+    if releases:
+        newest = f"the newest release there is {max(releases)}"
+    elif known:
+        newest = f"it has pre-releases only: name one ({max(known)}), or {', '.join(CHANNELS)}"
+    else:
+        newest = "it has no release at all"
     raise UsageError(f"{where} has no Node that {clean_text(selector, 60)} accepts; {newest}")
 
 

@@ -131,7 +131,8 @@ def _build(node: ResolvedNode, directory: Path, describe: Describe) -> NodeBuild
     reported = description.versions["node"]
     if node.request.source in ("npm", "dist") and reported != node.version:
         raise UsageError(
-            f"the build that should be Node {node.version} says it is {reported}; remove {directory}"
+            f"the build of {_as_typed(node.request, node.request.label)} should be Node {node.version}, "
+            f"but says that it is {reported}; leave it out, or remove {directory} and fetch it again"
         )
     return NodeBuild(
         version=reported,

@@ -19,6 +19,10 @@ class DistSite:
         self.root = root
         self.url = ""
         self.redirects: dict[str, str] = {}
+        self.cut: dict[str, int] = {}
+        """Bytes after which the answer to a path breaks off."""
+        self.login: str | None = None
+        """What the header Authorization must be."""
         self.requested: list[str] = []
         self._index: list[dict[str, object]] = []
 
@@ -31,7 +35,7 @@ class DistSite:
         platform: str = "linux-x64",
         content: bytes | None = None,
     ) -> Path:
-        """Add a release in the real layout; its archive."""
+        """Add a release in the real layout, made up or with `content` as its archive; where that lies."""
         folder = self.root / f"v{version}"
         folder.mkdir(parents=True, exist_ok=True)
         stem = f"node-v{version}-{platform}"
@@ -58,7 +62,15 @@ def serve(root: Path) -> Iterator[DistSite]:
     class Handler(SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
             site.requested.append(self.path)
-            if self.path in site.redirects:
+            if site.login is not None and self.headers.get("Authorization") != site.login:
+                self.send_error(401)
+            elif self.path in site.cut:
+                whole = Path(self.translate_path(self.path)).read_bytes()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(whole)))
+                self.end_headers()
+                self.wfile.write(whole[: site.cut[self.path]])
+            elif self.path in site.redirects:
                 self.send_response(302)
                 self.send_header("Location", site.redirects[self.path])
                 self.send_header("Content-Length", "0")

@@ -1,3 +1,4 @@
+import base64
 import io
 import tarfile
 from collections.abc import Iterator
@@ -170,6 +171,9 @@ def test_https_is_never_left() -> None:
         (b"[]", "24", "no release at all"),
         (b'[{"version": "v24.1.0"}, {"version": "../../x"}]', "24.2.0", "nearest is 24.1.0"),
         (b'[{"version": "v24.1.0"}]', "24.1.0", "SHASUMS256.txt does not exist"),
+        (b'[{"version": "v24.01.1"}, {"version": "v24.1.1-a..b"}]', "24", "no release at all"),
+        (b'[{"version": "v26.0.0-rc.1"}]', "latest", "pre-releases only: name one"),
+        (b"[" * 100_000, "24", "not a list of Node releases"),
     ],
 )
 def test_an_index_that_cannot_be_used(site: DistSite, index: bytes | None, selector: str, words: str) -> None:
@@ -192,7 +196,30 @@ def test_too_much_is_not_read(site: DistSite, monkeypatch: pytest.MonkeyPatch) -
         resolve(site, "24")
 
 
+def test_a_download_that_breaks_off_leaves_nothing(site: DistSite) -> None:
+    archive = site.publish("24.11.1")
+    resolved = resolve(site, "24")
+    site.cut[f"/v24.11.1/{archive.name}"] = 100
+    with pytest.raises(HostUnfitError, match=r"broke off .*; try again"):
+        fetch(resolved)
+    assert cache.entries(layout.CACHE_KIND) == ()
+    site.cut.clear()
+    assert (fetch(resolved) / "bin/node").is_file()
+
+
+def test_name_and_password_come_from_netrc(
+    site: DistSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.publish("24.11.1")
+    site.login = "Basic " + base64.b64encode(b"me:secret").decode()
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with pytest.raises(UsageError, match=r"status 401.*~/\.netrc"):
+        resolve(site, "24")
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    assert resolve(site, "24").version == "24.11.1"
+
+
 def test_a_site_that_is_gone_is_one_sentence(site: DistSite) -> None:
     site.url = "http://127.0.0.1:9"
-    with pytest.raises(HostUnfitError, match="does not answer"):
+    with pytest.raises(HostUnfitError, match=r"does not answer \(no connection\)"):
         resolve(site, "24")

@@ -3,10 +3,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import requests
+from docker.errors import APIError, ImageNotFound
 
 from investigator import cache, npm_client
 from investigator.errors import EngineMissingError, HostUnfitError, UsageError
-from investigator.nodes import layout
+from investigator.nodes import image, layout
 from investigator.nodes.describe import describe_node
 from investigator.nodes.interface import NodeBuild, ResolvedNode
 from investigator.nodes.parse import parse_versions
@@ -26,6 +28,12 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeNpm:
         files = {name.removeprefix("package/"): data for name, data in node_release(version).items()}
         fake.publish(PACKAGE, version, files)
     return fake
+
+
+def daemon_says(status: int, explanation: str) -> APIError:
+    response = requests.Response()
+    response.status_code = status
+    return APIError("refused", response=response, explanation=explanation)
 
 
 def resolve(text: str) -> list[str]:
@@ -203,10 +211,12 @@ def test_one_of_ones_own_as_directory_tarball_and_checkout(
         },
     )
     monkeypatch.chdir(tmp_path)
-    builds = fetch("a=path:./installed,b=path:own.tar.xz,c=path:checkout,d=path:checkout/out")
-    assert [build.version for build in builds] == ["24.12.0"] * 4
+    builds = fetch(
+        "a=path:./installed,b=path:own.tar.xz,c=path:checkout,d=path:checkout/out,e=path:checkout/out/Release"
+    )
+    assert [build.version for build in builds] == ["24.12.0"] * 5
     assert len({build.node_sha256 for build in builds}) == 1
-    assert builds[2].directory == builds[3].directory
+    assert builds[2].directory == builds[3].directory == builds[4].directory
     headers = builds[2].directory / "include/node"
     assert sorted(str(path.relative_to(headers)) for path in headers.rglob("*") if path.is_file()) == [
         "common.gypi",
@@ -258,8 +268,9 @@ def test_a_path_that_is_not_there_or_no_archive(registry: FakeNpm, tmp_path: Pat
     with pytest.raises(UsageError, match="does not exist"):
         resolve("path:./nowhere")
     (tmp_path / "own.zip").write_text("x")
-    with pytest.raises(UsageError, match="neither a directory nor"):
-        resolve(f"path:{tmp_path / 'own.zip'}")
+    for name in (tmp_path / "own.zip", "/dev/null"):
+        with pytest.raises(UsageError, match=r"neither a directory nor .* has bin/node and include/node"):
+            resolve(f"path:{name}")
     (tmp_path / "own.tgz").write_text("x")
     with pytest.raises(UsageError, match="not a complete tar archive"):
         resolve(f"path:{tmp_path / 'own.tgz'}")
@@ -307,8 +318,49 @@ def test_a_binary_that_does_not_work_is_one_sentence(
 def test_a_release_that_says_it_is_another_is_refused(registry: FakeNpm) -> None:
     files = {name.removeprefix("package/"): data for name, data in node_release("24.1.0").items()}
     registry.publish(PACKAGE, "24.30.0", files)
-    with pytest.raises(UsageError, match=r"should be Node 24\.30\.0 says it is 24\.1\.0"):
+    with pytest.raises(UsageError, match=r"should be Node 24\.30\.0, but says that it is 24\.1\.0"):
         fetch("24.30.0")
+
+
+class Images:
+    """The images of a daemon that answers every look-up with one error."""
+
+    def __init__(self, answer: APIError) -> None:
+        self.images = self
+        self.answer = answer
+        self.pulled: list[str] = []
+
+    def get(self, _name: str) -> object:
+        raise self.answer
+
+    def pull(self, name: str) -> object:
+        self.pulled.append(name)
+        raise APIError("refused", explanation="no such host")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "pulled"),
+    [
+        (
+            ImageNotFound("missing"),
+            "is not on this machine and cannot be pulled .no such host.",
+            ["x:latest"],
+        ),
+        (daemon_says(400, "invalid reference format"), "is not a name that docker takes .invalid ref", []),
+    ],
+)
+def test_an_image_that_is_not_there_or_no_name(answer: APIError, words: str, pulled: list[str]) -> None:
+    client, told = Images(answer), list[str]()
+    with pytest.raises(UsageError, match=words) as caught:
+        image._find(client, "x", told.append)  # type: ignore[arg-type]
+    assert "check the name" in str(caught.value)
+    assert client.pulled == pulled
+    assert told == ["pulling image x"] * len(pulled)
+
+
+def test_trouble_of_the_daemon_is_no_wrong_name() -> None:
+    with pytest.raises(APIError):
+        image._find(Images(daemon_says(503, "busy")), "x", None)  # type: ignore[arg-type]
 
 
 def test_the_platform_is_linux_in_containers(monkeypatch: pytest.MonkeyPatch) -> None:
