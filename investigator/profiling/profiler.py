@@ -5,6 +5,7 @@ A session belongs to one invocation: it gives Node its flags, attaches, takes wh
 
 import contextlib
 import platform
+import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -35,6 +36,9 @@ _TRIAL = ("dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1500000")
 """Busy for about half a second, most of it in the kernel."""
 _ROOT = Frame("node", "node::Start")
 _COLLECTOR = Frame("node", "v8::internal::Heap::CollectGarbage")
+_API = Frame("node", "Builtins_CallApiCallback")
+_IN_API = re.compile(r"v8::(?!internal::)")
+_UNDER_JS = Frame("unknown", "[libc under JS]")
 
 
 class Profiler(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,7 +226,11 @@ class PerfSession:
 
 
 class V8Session:
-    """``--prof``: the main thread only, and of C++ only the innermost function and the one JS had called."""
+    """``--prof``: the main thread only, and of C++ only the innermost function.
+
+    Who called that is known from V8's own state: JS (then it is the engine's), or C++ through the API (then
+    it is the boundary). libc under JS could be either, so such stacks are broken.
+    """
 
     def __init__(self, fixtures: PurePosixPath) -> None:
         """Preload a script from the packaged folders, which the task sees at `fixtures`."""
@@ -265,16 +273,16 @@ class V8Session:
             Mapping(start=lib.start, end=lib.end, file_offset=0, path=lib.path) for lib in self._log.libraries
         )
         symbolizer = Symbolizer(Memory(mappings, self._mounts), self._log.codes, core=core)
-        working: Counter[RawStack] = Counter()
-        collecting: Counter[RawStack] = Counter()
+        counts: dict[str, Counter[RawStack]] = {}
         for tick in self._log.ticks:
             at_ns = self._origin_ns + tick.time_us * 1000
             if any(window.start_ns <= at_ns <= window.end_ns for window in windows):
-                (collecting if tick.in_collector else working)[_raw(tick)] += 1
+                raw = _raw(tick)
+                counts.setdefault("callback" if tick.callback else tick.state, Counter())[raw] += 1
         stacks: Counter[Stack] = Counter()
-        for samples, marks in ((working, ()), (collecting, (_COLLECTOR,))):
+        for state, samples in counts.items():
             for stack, count in symbolizer.stacks(samples).items():
-                stacks[Stack("main", (_ROOT, *stack.frames[:-1], *marks, stack.frames[-1]))] += count
+                stacks[_completed(stack, state)] += count
         return Taken(stacks=stacks, lost=0, event="SIGPROF")
 
     def close(self) -> None:
@@ -286,6 +294,19 @@ def _raw(tick: Tick) -> RawStack:
     # Frames outside of the innermost are looked up one byte below, as return addresses are.
     called = (tick.callback + 1,) if tick.callback else ()
     return RawStack("main", (tick.pc, *called, *tick.frames))
+
+
+def _completed(stack: Stack, state: str) -> Stack:
+    """With a root, for V8 walks all of the JS; without what is no code; and with what the state tells."""
+    *outer, leaf = stack.frames
+    known = [frame for frame in outer if frame.origin != "unknown"]
+    if state == "collector":
+        known.append(_COLLECTOR)
+    elif known and (state == "api" or (state == "js" and _IN_API.match(leaf.symbol))):
+        known.append(_API)
+    elif state == "js" and leaf.origin == "libc":
+        known.append(_UNDER_JS)
+    return Stack("main", (_ROOT, *known, leaf))
 
 
 def _take_log(out: Path) -> Log | None:

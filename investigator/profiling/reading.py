@@ -34,7 +34,7 @@ SUFFIX = ".collapsed.gz"
 MAX_BROKEN_SHARE = 0.05
 """Above it the rest says nothing about the whole (design.md section 8)."""
 MIN_SAMPLES = 300
-"""Of the main thread: the share of a layer is then known to some 3 percentage points (one sigma)."""
+"""Of the main thread: the share of a layer is then known to 3 percentage points (one sigma)."""
 PROFILE_TIMEOUT_S = 120.0
 _MAX_STORED_BYTES = 256 << 20
 
@@ -111,7 +111,7 @@ def profile_invocation(
         around: plan, builds and data of the run.
         invocation: environment and operations; shares mean something for one operation in its process.
         paces: calls per warm-up and pass, as in the unprofiled invocations.
-        passes: timed passes: of 41 ms each, 30 give some 2,400 samples.
+        passes: timed passes: of 41 ms each, 30 give some 1,200 samples.
         profiler: from `choose_profiler`.
         keep: path without ending; ``.jsonl`` gets the events, ``.collapsed.gz`` the stacks.
         timeout_s: after which the worker counts as hanging.

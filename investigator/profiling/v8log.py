@@ -14,7 +14,7 @@ hostile: the program under test may write into it.
 import bisect
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from investigator.profiling.stacks import clean_symbol
 
@@ -24,6 +24,8 @@ _MAX_ADDRESS = 1 << 64
 _PLACE = re.compile(r"(?:file://)?/(?:[^/ ]*/)*")
 _QUERY = re.compile(r"\?operation=\d+")
 _HEX_ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})")
+_STATES: dict[str, Literal["js", "collector", "api"]] = {"0": "js", "1": "collector", "5": "api", "6": "api"}
+"""V8's ``StateTag``, the same from V8 10 to 14."""
 _JS_KINDS = frozenset({"JS", "LazyCompile", "Function", "Eval", "Script"})
 
 
@@ -84,7 +86,8 @@ class Tick(NamedTuple):
     pc: int
     callback: int
     """Address of the C++ function that JS had called; 0 where it had called none."""
-    in_collector: bool
+    state: Literal["js", "collector", "api", "other"]
+    """What V8 was at: ``api`` is a call of C++ into V8, or C++ that JS has called."""
     frames: tuple[int, ...]
     """JS frames, innermost first."""
 
@@ -158,7 +161,7 @@ def _tick(fields: list[str]) -> Tick:
         time_us=int(fields[2]),
         pc=pc,
         callback=_address(fields[4]) if external else 0,
-        in_collector=fields[5] == "1",
+        state=_STATES.get(fields[5], "other"),
         frames=tuple(_frames(pc, fields[6:])),
     )
 

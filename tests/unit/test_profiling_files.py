@@ -247,9 +247,9 @@ def test_a_log_tells_code_samples_and_the_anchor() -> None:
     assert log.codes.find(0x7810) == "JS:^step guard.mjs:19:21"
     assert log.codes.find(0x7400) == "RegExp:a,b,c"
     assert log.codes.find(0x7900) is None
-    assert [(t.time_us, t.callback, t.in_collector) for t in log.ticks] == [
-        (500, 0x450000, False),
-        (600, 0, True),
+    assert [(t.time_us, t.callback, t.state) for t in log.ticks] == [
+        (500, 0x450000, "api"),
+        (600, 0, "collector"),
     ]
     assert log.ticks[0].frames == (0x7010, 0x7210)
     assert log.libraries[0].path == "/node/bin/node"
