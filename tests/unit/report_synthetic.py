@@ -13,6 +13,7 @@ from investigator.analysis import (
     Phase,
     Verdict,
 )
+from investigator.attribution.layers import Attribution, Cause, LayerShare, Method, Symbol
 from investigator.build import AddonBuild, BuildFailure
 from investigator.nodes.interface import NodeBuild
 from investigator.operations import Family, Operation
@@ -237,4 +238,71 @@ def facts() -> ReportFacts:
         },
         run={"started_at": "2026-11-30T12:00:00Z", "timed_share": 0.4321, HOSTILE: HOSTILE},
         builds=builds(),
+    )
+
+
+def attribution(text: str = "") -> Attribution:
+    """An explained finding; every text that can come from outside begins with `text`."""
+    parts = {
+        "boundary": layer_share(4000.0, 9000.0, 0.95),
+        "native_core": layer_share(2000.0, 2100.0, 0.02),
+        "unexplained": layer_share(10.0, 160.0, 0.03),
+    }
+    return Attribution(
+        op=f"{text}bind_text_ascii_10k",
+        family="sqlite",
+        baseline="a",
+        candidate="b",
+        recurred=True,
+        rounds=8,
+        change_pct=105.0,
+        ci_low_pct=101.0,
+        ci_high_pct=109.0,
+        confidence=0.96,
+        delta_ns_per_op=5250.0,
+        layer="boundary",
+        reason=f"{text}both methods put it there",
+        methods=(
+            Method(name="subtraction", layers=parts, largest="boundary", notes=(f"{text}a note",)),
+            Method(name="profile", unavailable=f"{text}no perf"),
+        ),
+        methods_agree=True,
+        causes=(
+            Cause(
+                kind="addon_source",
+                name="a.cpp:1",
+                layer="boundary",
+                text=f"{text}src/a.cpp:1-9 moves 91 %",
+                confirmed=True,
+                moved=0.91,
+                moved_low=0.8,
+                moved_high=1.0,
+            ),
+        ),
+        symbols=(
+            Symbol(
+                name=f"{text}v8::String::WriteUtf8",
+                layer="boundary",
+                baseline_ns_per_op=10.0,
+                candidate_ns_per_op=5010.0,
+                ns_per_op=5000.0,
+            ),
+        ),
+        gc={"a": {"pause_ns_per_op": 1.0}, "b": {"pause_ns_per_op": float("nan")}},
+        rejected=(f"{text}sqlite3.o is the same",),
+        changed=(f"{text}v8 12.4 -> 13.6",),
+        addon_functions=("Statement::JS_get",),
+        evidence=("explain/x/raw",),
+        warnings=(f"{text}a warning",),
+    )
+
+
+def layer_share(before: float, after: float, share: float) -> LayerShare:
+    return LayerShare(
+        baseline_ns_per_op=before,
+        candidate_ns_per_op=after,
+        ns_per_op=after - before,
+        share=share,
+        ci_low=share - 0.02,
+        ci_high=share + 0.02,
     )

@@ -1,0 +1,125 @@
+"""Causes from experiments on simulated workers: a swap that moves the change, one that does not."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from investigator import experiments
+from investigator.causes.changes import NodeChanges, VersionChange
+from investigator.causes.regions import Place, SourceRegion
+from investigator.causes.source import SourceComparison
+from investigator.experiments import ROUNDS, find_causes
+from investigator.measure import Bench, read_rounds
+from investigator.store import RunFolder, create_run
+from investigator.tested import CAUSES_SCHEMA, ONE_CPU, CausesRecord, SwapRun
+from investigator.tested import tested as told
+from tests.fakes.worker_engine import WorkerEngine
+from tests.unit.report_synthetic import attribution
+from tests.unit.test_measure import BASE, OTHER, bench_of
+
+SWAPPED = f"{OTHER}-patch01234567"
+OP = "select_range"
+REGION = SourceRegion(
+    kind="branch",
+    baseline=Place(file="src/util/data.cpp", first_line=100, last_line=120),
+    candidate=Place(file="src/util/data.cpp", first_line=122, last_line=140),
+    condition="NODE_MODULE_VERSION < 127",
+    condition_file="src/util/data.cpp",
+    condition_line=99,
+    functions=("Data::GetRowJS",),
+)
+NOTHING = NodeChanges(
+    same_binary=False,
+    versions=(VersionChange(name="v8", baseline="12.4", candidate="13.6", about=""),),
+    config=(),
+    defaults=(),
+    new_flags=0,
+    gone_flags=0,
+)
+
+
+def cost_with(swapped: float) -> Callable[[str, str], float]:
+    return lambda environment, _op: {BASE: 60_000.0, OTHER: 30_000.0, SWAPPED: swapped}[environment]
+
+
+def bench_with(tmp_path: Path, swapped: float) -> Bench:
+    bench = bench_of(tmp_path, WorkerEngine(cost_with(swapped)))
+    nested = create_run(bench.folder.path / "explain/x")
+    return msgspec.structs.replace(bench, folder=nested)
+
+
+def record_of(bench: Bench) -> CausesRecord:
+    environment = msgspec.structs.replace(bench.plan.environment(OTHER), id=SWAPPED)
+    swap = SwapRun(
+        folder="swap-1",
+        regions=(REGION,),
+        direction="old_on_new",
+        environment=environment,
+        build=bench.around.builds[OTHER],
+    )
+    return CausesRecord(
+        source=SourceComparison(axis="headers", regions=(REGION,), functions=9),
+        builds=None,
+        changes=NOTHING,
+        swaps=(swap,),
+    )
+
+
+def experiment(tmp_path: Path, swapped: float) -> Bench:
+    bench = bench_with(tmp_path, swapped)
+    bench.folder.write_json("causes.json", "causes", CAUSES_SCHEMA, record_of(bench))
+    find_causes(bench, bench, msgspec.structs.replace(attribution(), op=OP, layer="boundary", methods=()))
+    return bench
+
+
+def test_a_swap_that_moves_the_change_is_a_cause(tmp_path: Path) -> None:
+    bench = experiment(tmp_path, 60_000.0)
+    found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ("Data::GetRowJS",))
+    (cause,) = found.causes
+    assert (cause.kind, cause.layer, cause.confirmed) == ("addon_source", "boundary", True)
+    assert "src/util/data.cpp:122-140" in cause.text
+    assert "NODE_MODULE_VERSION < 127" in cause.text
+    assert cause.moved == pytest.approx(1.0, abs=0.1)
+    assert found.changed == ("v8 12.4 -> 13.6",)
+
+
+def test_a_swap_that_moves_nothing_is_rejected(tmp_path: Path) -> None:
+    bench = experiment(tmp_path, 30_000.0)
+    found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ("Data::GetRowJS",))
+    assert found.causes == ()
+    assert any("src/util/data.cpp:99" in text for text in found.rejected)
+
+
+def test_source_that_the_profile_does_not_show_is_no_cause(tmp_path: Path) -> None:
+    bench = experiment(tmp_path, 60_000.0)
+    found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ("Statement::JS_run",))
+    assert found.causes == ()
+
+
+def test_experiments_go_on_where_they_were_left(tmp_path: Path) -> None:
+    bench = experiment(tmp_path, 60_000.0)
+    swap = RunFolder(bench.folder.path / "swap-1")
+    assert len(read_rounds(swap)) == ROUNDS
+    engine = bench.engine
+    assert isinstance(engine, WorkerEngine)
+    before = len(engine.jobs)
+    find_causes(bench, bench, msgspec.structs.replace(attribution(), op=OP, layer="boundary", methods=()))
+    assert len(engine.jobs) == before
+
+
+def test_collector_and_engine_get_flags_and_one_processor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(experiments, "usable_cpus", lambda: (0, 1))
+    monkeypatch.setattr(experiments, "ablate", lambda _bench, _op, _candidate, *, kinds: asked.append(kinds))
+    bench = bench_with(tmp_path, 30_000.0)
+    record = msgspec.structs.replace(record_of(bench), swaps=())
+    bench.folder.write_json("causes.json", "causes", CAUSES_SCHEMA, record)
+    find_causes(bench, bench, msgspec.structs.replace(attribution(), op=OP, layer="gc", methods=()))
+    assert asked == [("gc",)]
+    assert len(read_rounds(RunFolder(bench.folder.path / ONE_CPU))) == ROUNDS
+    found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ())
+    assert any(text.startswith("on one processor the change is -50 %") for text in found.warnings)
