@@ -16,7 +16,7 @@ def attribute(bench: Bench, finished: Finished, wanted: Sequence[Comparison]) ->
     Raises:
         InvestigateError: with what was measured until then in the folder of the screen.
     """
-    explain(bench, [Target(op=c.op, candidate=c.candidate) for c in wanted])
+    explain(bench, finished.analysis, [Target(op=c.op, candidate=c.candidate) for c in wanted])
     pairs = {(c.op, c.candidate) for c in wanted}
     told = attributions(bench.folder, finished.analysis)
     return [a for a in told if (a.op, a.candidate) in pairs]

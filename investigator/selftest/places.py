@@ -74,30 +74,30 @@ SIZED: Final = (
     Place(
         name="boundary_row",
         layer="boundary",
-        text="a property set through V8's API for every row",
+        text="properties set through V8's API for the rows",
         variable="ROW",
-        pilots={"select_range": 1_800, "select_iterate": 3_500},
+        pilots={"select_range": 450, "select_iterate": 900},
     ),
     Place(
         name="boundary_bind",
         layer="boundary",
-        text="a string converted to UTF-8 for every bound parameter",
+        text="strings converted to UTF-8 for the bound parameters",
         variable="BIND",
-        pilots={"bind_text_ascii_200": 2_700, "insert_row": 10_000},
+        pilots={"bind_text_ascii_200": 260, "insert_row": 6_000},
     ),
     Place(
         name="engine_wrapper",
         layer="engine",
         text="JavaScript around every call of a statement",
         variable="WRAPPER",
-        pilots={"select_range": 300_000, "select_point": 30_000},
+        pilots={"select_range": 300_000, "insert_row": 800_000},
     ),
     Place(
         name="os_read",
         layer="os",
-        text="pages read from an open file in every sqlite3_step",
+        text="pages read from an open file in sqlite3_step",
         variable="READ",
-        pilots={"select_range": 400, "insert_row": 20_000},
+        pilots={"select_range": 80, "insert_row": 12_000},
     ),
 )
 
@@ -140,7 +140,7 @@ UNSIZED: Final = (
         text="a slow malloc: 200 allocations more for each one that SQLite makes",
         variable="MALLOC",
         thousandths=200_000,
-        ops=("insert_row",),
+        ops=("bind_text_ascii_10k",),
     ),
 )
 
