@@ -1,9 +1,9 @@
 """The pair again under V8 flags: the flag that closes the gap names the subsystem.
 
 An ablation run is a run like any other: a plan whose environments are the pair and its flagged arms, measured
-in interleaved rounds. Two stages keep it short. First all arms, of which every round keeps the better half; then
-the finalists in rounds of their own, from which alone their intervals are taken: what was picked for its luck is
-not believed for it.
+in interleaved rounds. Two stages keep it short. First all arms, of which every round keeps the better half;
+then the finalists in rounds of their own, from which alone their intervals are taken: what was picked for its
+luck is not believed for it.
 """
 
 import math
@@ -150,7 +150,7 @@ def arm_ids(plan: Plan, experiment: AblationPlan, ablation: Ablation) -> tuple[s
 def best(
     plan: Plan, experiment: AblationPlan, arms: Arms, among: Sequence[Ablation], number: int
 ) -> tuple[Ablation, ...]:
-    """The `number` experiments `among` some that close most in the rounds so far; those that failed are out."""
+    """The `number` experiments `among` some that close most in the rounds so far; failed ones are out."""
     ranked = rank(plan, msgspec.structs.replace(experiment, ablations=tuple(among)), arms)
     alive = [r.ablation for r in ranked if r.closed is not None and r.ablation.origin != "control"]
     return tuple(alive[:number])

@@ -21,15 +21,19 @@ _UNDEF: Final = re.compile(r"#\s*undef\s+([A-Za-z_]\w*)")
 _INCLUDE: Final = re.compile(r'#\s*include\s*["<]([^">]{1,1024})[">]')
 _DIRECTIVE: Final = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b(.*)")
 _LINE_DIRECTIVE: Final = re.compile(r'^[ \t]*#[ \t]*(?:line[ \t]+\d|\d+[ \t]+").*$', re.MULTILINE)
+# What opens and never closes is taken to its end at once: every text is read in linear time.
 _TOKEN: Final = re.compile(
-    r'R"([^()\\\s]{0,16})\((?s:.*?)\)\1"'
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'(?:[^'\\\n]|\\.)*'"
+    r'R"([^()\\\s]{0,16})\((?s:.*?)(?:\)\1"|\Z)'
+    r'|"(?:[^"\\\n]|\\.)*+"?'
+    r"|'(?:[^'\\\n]|\\.)*+'?"
     r"|[A-Za-z_]\w*|\.?\d(?:[\w.']|[eEpP][+-])*"
     r"|::|->|\S"
 )
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_COMMENT: Final = re.compile(r'//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|("(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')')
+_COMMENT: Final = re.compile(
+    r"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)"
+    r"|(\b\d[\w.']*+|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?)"
+)
 _CLASS_KEYS: Final = frozenset({"class", "struct", "union", "enum"})
 _NO_NAME: Final = frozenset(
     {
@@ -284,7 +288,8 @@ class _Scanner:
                     head = []
             else:
                 head.append(token)
-            head = head[-MAX_HEAD:]
+            if len(head) > 2 * MAX_HEAD:
+                head = head[-MAX_HEAD:]
 
     def _balanced(self, opening: str, closing: str) -> list[_Token]:
         """Tokens up to the bracket that closes the one just passed, that one included."""
