@@ -108,7 +108,9 @@ def test_the_layer_of_known_operations(
         stack for stack in binding.stacks if stack.frames[-1].symbol == "v8::internal::String::WriteUtf8"
     ]
     assert writing
-    assert any(frame.symbol == "Statement::JS_get" for stack in writing for frame in stack.frames)
+    if kind == "perf":
+        # V8 itself sees only the innermost function of C++.
+        assert any(frame.symbol == "Statement::JS_get" for stack in writing for frame in stack.frames)
     assert any(frame.symbol.startswith("JS:") for stack in writing for frame in stack.frames)
     assert binding.file is not None
     assert read_profile(binding.file).stacks == binding.stacks
