@@ -119,7 +119,12 @@ def _label(text: str, item: str) -> str:
 def _npm_selector(text: str) -> str:
     if CHANNEL.fullmatch(text.lower()):
         raise UsageError(f"{text} builds are not on npm; name a mirror that has them: dist:URL@{text}")
-    return _selector(text, "use 24, 24.11.1, a range, lts, latest, dist:URL, image:NAME or path:DIR")
+    advice = "use 24, 24.11.1, a range, lts, latest, dist:URL, image:NAME or path:DIR"
+    if text.startswith(("http://", "https://")):
+        advice = f"write dist:{clean_text(text, 80)} for a mirror"
+    elif text.startswith(("./", "../", "/", "~/")):
+        advice = f"write path:{clean_text(text, 80)} for a build of your own"
+    return _selector(text, advice)
 
 
 def _selector(text: str, advice: str) -> str:
