@@ -39,27 +39,48 @@ _DEFAULT: Final = re.compile(
 )
 _VALUE: Final = re.compile(r"-?[0-9]{1,19}(?:\.[0-9]{1,19})?(?:e[+-]?[0-9]{1,3})?")
 
+
+def _any_word(text: str) -> str:
+    """Pattern of names that have one of these words, or runs of words, between dashes."""
+    return rf"(?:^|-)(?:{'|'.join(text.split())})(?:-|$)"
+
+
+def _any_start(text: str) -> str:
+    return rf"^(?:{'|'.join(text.split())})(?:-|$)"
+
+
 _GC: Final = re.compile(
-    r"(?:^|-)(?:gc|heap|semi|new-space|young|minor|marking|mark|ms|sweeping|sweep|compact|compaction|evacuation"
-    r"|array-buffer|external-memory|memory|generation|idle|pretenuring|pretenure|scavenge|scavenger|cppheap"
-    r"|allocation-site|unmapping)(?:-|$)"
+    _any_word(
+        "gc heap semi new-space young minor marking mark ms sweeping sweep compact compaction "
+        "evacuation array-buffer external-memory memory generation idle pretenuring pretenure "
+        "scavenge scavenger cppheap allocation-site unmapping"
+    )
 )
 _ENGINE: Final = re.compile(
-    r"(?:^|-)(?:maglev|sparkplug|turbo|turbofan|turboshaft|turbolev|opt|optimization|osr|invocation|inlining|inlined"
-    r"|feedback|baseline|json|string|regexp|efficiency|recompilation|interrupt-budget|lazy|profile|bytecode"
-    r"|ignition|ic|cache|tiering|deopt|deopts|escape|keyed|jcc|builtin|builtins|fast|elements|maps|folding"
-    r"|elision|stack-check|math)(?:-|$)"
+    _any_word(
+        "maglev sparkplug turbo turbofan turboshaft turbolev opt optimization osr invocation "
+        "inlining inlined feedback baseline json string regexp efficiency recompilation "
+        "interrupt-budget lazy profile bytecode ignition ic cache tiering deopt deopts escape "
+        "keyed jcc builtin builtins fast elements maps folding elision stack-check math"
+    )
 )
 _NEVER: Final = re.compile(
-    r"^(?:trace|print|log|prof|perf|verify|stress|fuzz|fuzzing|test|wasm|asm|experimental|liftoff|harmony|js|dump|cppgc"
-    r"|heap-snapshot|random|predictable|abort|exit|sandbox|gdbjit|target|expose|allow|mock|correctness|debug|slow"
-    r"|single-threaded$|jitless|profile-deserialization|serialization|verify|drumbrake|help|redirect|hash"
-    r"|interpreted-frames|clear-free|memory-protection|parallel-compile|concurrent-cache|gc-global|gc-experiment"
-    r"|max-lazy|wrap|temporal|embedder|turbo-stats|turbo-profiling|turboshaft-trace|turboshaft-csa"
-    r"|turboshaft-wasm|maglev-print|maglev-destroy|maglev-build-code|maglev-deopt-data|maglev-stats|maglev-break|maglev-assert|cache-prototype)"
-    r"|-(?:verify|trace|tracing|print|stats|assert|wasm|snapshot|filter|filename|file|check-flags|fuzzing)(?:-|$)"
+    _any_start(
+        "trace print log prof perf verify stress fuzz fuzzing test wasm asm experimental liftoff "
+        "harmony js dump cppgc heap-snapshot random predictable abort exit sandbox gdbjit target "
+        "expose allow mock correctness debug slow single-threaded jitless profile-deserialization "
+        "serialization drumbrake help redirect hash interpreted-frames clear-free "
+        "memory-protection parallel-compile concurrent-cache gc-global gc-interval gc-experiment "
+        "max-lazy wrap temporal embedder turbo-stats turbo-profiling turboshaft-trace "
+        "turboshaft-csa turboshaft-wasm maglev-print maglev-stats maglev-break maglev-assert "
+        "maglev-destroy maglev-build-code maglev-deopt-data cache-prototype concurrent-turbo "
+        "manual-evacuation stack-size sparkplug-needs"
+    )
+    + "|"
+    + _any_word(
+        "verify trace tracing print stats assert wasm snapshot filter filename file check-flags fuzzing"
+    )
 )
-
 # What a switch stands for, in the words of a report.
 _PARTS: Final[Mapping[str, str]] = {
     "maglev": "the Maglev compiler",

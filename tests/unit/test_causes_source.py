@@ -307,7 +307,8 @@ def test_a_cause_is_kept_only_on_the_profile_and_with_half_of_the_difference() -
 
 FLAGS = (
     "g++ -o Release/obj.target/a.o ../src/a.cpp '-DNAME=a b' -D_X -I/node/include/node "
-    "-I./Release/obj/gen/sqlite3 -include pre.h -fPIC -fplugin=evil.so -m64 -O3 -Wall -std=gnu++17 -std=c++20 -MMD -MF ./a.d -c"
+    "-I./Release/obj/gen/sqlite3 -include pre.h -fPIC -fplugin=evil.so -m64 -O3 -Wall -std=gnu++17 "
+    "-std=c++20 -MMD -MF ./a.d -c"
 )
 
 
