@@ -24,7 +24,7 @@ from investigator.observer import NullObserver
 from investigator.operations import Operation
 from investigator.plan import Environment, Plan
 from investigator.spec import Spec
-from investigator.store import create_run
+from investigator.store import RunFolder, create_run
 from tests.fakes.engine import FakeEngine
 from tests.fakes.worker_engine import WorkerEngine
 
@@ -313,7 +313,7 @@ def bench_of(tmp_path: Path, engine: WorkerEngine) -> Bench:
     return Bench(
         engine=engine,
         around=Surroundings(plan=plan, builds={}, fixtures=tmp_path, workloads=tmp_path, mailbox=None),
-        folder=create_run(run) if not run.exists() else glue.RunFolder(run),
+        folder=create_run(run) if not run.exists() else RunFolder(run),
         observer=NullObserver(),
         host_control=lambda: None,
     )
@@ -361,7 +361,7 @@ def test_every_round_keeps_the_better_half(bench: Callable[[WorkerEngine], Bench
     engine = WorkerEngine(cost)
     plain = bench(engine)
     ablate(plain, "map_fill", OTHER, kinds=("gc", "engine"))
-    folder = glue.RunFolder(next((plain.folder.path / "ablation").iterdir()))
+    folder = RunFolder(next((plain.folder.path / "ablation").iterdir()))
     arms = [len({m.invocation.environment for m in record.invocations}) for record in read_rounds(folder)]
     assert arms[0] > arms[1] >= arms[2] >= arms[3]
     assert len(set(arms[FIRST_ROUNDS:])) == 1
@@ -374,7 +374,7 @@ def test_an_interrupted_ablation_goes_on_as_it_would_have(bench: Callable[[Worke
     whole = WorkerEngine(cost)
     first = bench(whole)
     expected = ablate(first, "map_fill", OTHER, kinds=("gc",))
-    folder = glue.RunFolder(first.folder.path / expected.folder)
+    folder = RunFolder(first.folder.path / expected.folder)
     calls = len(whole.jobs)
     assert ablate(first, "map_fill", OTHER, kinds=("gc",)) == expected
     assert len(whole.jobs) == calls  # nothing is measured twice

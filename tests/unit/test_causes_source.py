@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from investigator.addons import AddonPackage
 from investigator.build import AddonBuild
 from investigator.causes import cpp, preprocess, regions, source, swap
 from investigator.causes.preprocess import UnreadableSourceError, preprocessor_command
@@ -373,12 +374,12 @@ def test_what_no_condition_decides_cannot_be_swapped() -> None:
     assert isinstance(gone, swap.NoSwap)
 
 
-def package(directory: Path) -> swap.AddonPackage:
-    return swap.AddonPackage(name="better-sqlite3-multiple-ciphers", version="1.0.0", directory=directory)
+def package(directory: Path) -> AddonPackage:
+    return AddonPackage(name="better-sqlite3-multiple-ciphers", version="1.0.0", directory=directory)
 
 
 @pytest.fixture
-def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> swap.AddonPackage:
+def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AddonPackage:
     monkeypatch.setenv("INVESTIGATE_CACHE", str(tmp_path / "cache"))
     directory = tmp_path / "npm-addon-1.0.0/package"
     for name, text in FILES.items():
@@ -388,20 +389,20 @@ def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> swap.AddonPacka
     return package(directory)
 
 
-def test_a_swap_is_an_ordinary_patched_package(unpacked: swap.AddonPackage) -> None:
+def test_a_swap_is_an_ordinary_patched_package(unpacked: AddonPackage) -> None:
     swapped = swap.swapped_package(unpacked, found()["src/rows.cpp:1"], "baseline")
-    assert isinstance(swapped, swap.AddonPackage)
+    assert isinstance(swapped, AddonPackage)
     assert swapped.patch_sha256 is not None
     assert swapped.directory is not None
     assert (swapped.directory / "src/rows.cpp").read_text().startswith("#if 1 // swapped")
     assert unpacked.directory is not None
     assert (unpacked.directory / "src/rows.cpp").read_text().startswith("#if !defined")
     reverse = swap.swapped_package(unpacked, found()["src/rows.cpp:1"], "candidate")
-    assert isinstance(reverse, swap.AddonPackage)
+    assert isinstance(reverse, AddonPackage)
     assert reverse.patch_sha256 != swapped.patch_sha256
 
 
-def test_a_source_that_changed_since_is_a_reason(unpacked: swap.AddonPackage) -> None:
+def test_a_source_that_changed_since_is_a_reason(unpacked: AddonPackage) -> None:
     assert unpacked.directory is not None
     (unpacked.directory / "src/rows.cpp").write_text("int nothing;\n")
     no = swap.swapped_package(unpacked, found()["src/rows.cpp:1"], "baseline")
@@ -409,7 +410,7 @@ def test_a_source_that_changed_since_is_a_reason(unpacked: swap.AddonPackage) ->
     assert "no #if any more" in no.reason
 
 
-def environment(version: str, addon: swap.AddonPackage | None, **changes: Any) -> Environment:
+def environment(version: str, addon: AddonPackage | None, **changes: Any) -> Environment:
     node = NodeBuild(
         version=version,
         source="npm",
@@ -442,7 +443,7 @@ def compared(
     return source.compare_sources(FakeEngine(default=Outcome(exit_code=1)), one, other, builds)
 
 
-def test_what_cannot_be_compared_says_why(unpacked: swap.AddonPackage, tmp_path: Path) -> None:
+def test_what_cannot_be_compared_says_why(unpacked: AddonPackage, tmp_path: Path) -> None:
     old, new = environment("20.0.0", unpacked), environment("22.0.0", unpacked)
     assert "sources of its own" in str(compared(environment("20.0.0", None), new, {}).reason)
     assert "not built" in str(compared(old, new, {old.id: built(tmp_path, "a")}).reason)
@@ -458,7 +459,7 @@ def test_what_cannot_be_compared_says_why(unpacked: swap.AddonPackage, tmp_path:
 # -- one binary on both -------------------------------------------------------------------------------------
 
 
-def test_one_binary_on_both_needs_node_api_or_one_abi(unpacked: swap.AddonPackage, tmp_path: Path) -> None:
+def test_one_binary_on_both_needs_node_api_or_one_abi(unpacked: AddonPackage, tmp_path: Path) -> None:
     napi = msgspec.structs.replace(unpacked, napi=10)
     one, other = environment("22.0.0", napi), environment("24.0.0", napi)
     builds = {one.id: built(tmp_path, "a"), other.id: built(tmp_path, "b")}
@@ -480,7 +481,7 @@ def test_one_binary_on_both_needs_node_api_or_one_abi(unpacked: swap.AddonPackag
 
 
 def test_swaps_of_both_directions_have_environments_of_their_own(
-    unpacked: swap.AddonPackage, tmp_path: Path
+    unpacked: AddonPackage, tmp_path: Path
 ) -> None:
     old, new = environment("20.0.0", unpacked), environment("22.0.0", unpacked)
     planned = swap.plan_swaps(tuple(found().values()), old, new, tmp_path)
