@@ -13,7 +13,7 @@ from investigator.analysis import Analysis, Comparison
 from investigator.attribution.findings import recurs
 from investigator.attribution.layers import Attribution, Cause, LayerShare, Method, Symbol
 from investigator.attribution.methods import Pair, Profiled, pair_terms, profile, subtract
-from investigator.attribution.rule import UNDIVIDED, by_experiment, rule
+from investigator.attribution.rule import by_experiment, rule
 from investigator.attribution.subtraction import Terms
 from investigator.invoke import read_events
 from investigator.plan import Failure, Plan
@@ -185,8 +185,8 @@ def _explained(
     functions = _addon_functions(readings)
     found_causes = tested(run, folder, pair.op, (pair.baseline, pair.candidate), functions)
     experiment = _experiment(found_causes.causes, by_profile)
-    if UNDIVIDED in subtraction.layers:
-        ruling = by_experiment(ruling, by_profile, experiment)
+    if not pair.twins:
+        ruling = by_experiment(ruling, subtraction, by_profile, experiment)
     return msgspec.structs.replace(
         _bare(
             screen,

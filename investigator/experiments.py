@@ -27,6 +27,8 @@ from investigator.tested import CAUSES_SCHEMA, ONE_CPU, CausesRecord, SwapRun
 ROUNDS = 6
 """Of each experiment; the exact interval then holds 96.9 %."""
 MOST_SWAPS = 2
+GC_SHARE = 0.25
+"""Part of a change in pauses from which the collector is a suspect: what it does costs time elsewhere too."""
 
 
 def find_causes(nested: Bench, parent: Bench, found: Attribution) -> None:
@@ -48,8 +50,11 @@ def find_causes(nested: Bench, parent: Bench, found: Attribution) -> None:
 
 def _flag_kind(found: Attribution) -> FlagKind | None:
     """Collector and engine have flags; a finding that the profile alone puts there is worth the try."""
-    likely = {found.layer, *(method.largest for method in found.methods if method.name == "profile")}
-    return "gc" if "gc" in likely else "engine" if "engine" in likely else None
+    likely = {found.layer, *(method.largest for method in found.methods)}
+    shares = [m.layers["gc"].share for m in found.methods if "gc" in m.layers]
+    if "gc" in likely or any(share >= GC_SHARE for share in shares):
+        return "gc"
+    return "engine" if "engine" in likely else None
 
 
 def _compared(bench: Bench, pair: Sequence[Environment], found: Attribution) -> CausesRecord:

@@ -120,6 +120,8 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", forbid_unkno
     binding_build_id: str | None
     addon_versions: dict[str, str]
     """``sqlite``, ``cipher`` (what the library itself answers), empty in js."""
+    gc_accounting_ns: Count | None = None
+    """What the accounting of collections adds to one; measured where there is a probe."""
     heap_limit_bytes: Count | None = None
     """Size that V8 lets the heap grow to (``heap_size_limit``). None in older files."""
     semi_space_bytes: Count | None = None
@@ -184,6 +186,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, tag="pass", forbid_unknown
     """CPU time of the main thread alone, in user mode; None where no probe was loaded."""
     main_system_us: Micros | None = None
     """The same in the kernel."""
+    main_gc_cpu_us: Micros | None = None
+    """CPU time of the main thread inside collections, user and kernel; a pause holds waiting as well."""
     semi_space_bytes: Count | None = None
     """Half of the young generation as it is committed after the pass: it grows. None in older files."""
 

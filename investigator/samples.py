@@ -24,7 +24,7 @@ SWITCHES_LIMIT = 3
 
 UNKNOWN_NS = -1
 """Stands in a column of times that a run did not measure."""
-LATER_COLUMNS = {"main_user_ns": UNKNOWN_NS, "main_system_ns": UNKNOWN_NS}
+LATER_COLUMNS = {"main_user_ns": UNKNOWN_NS, "main_system_ns": UNKNOWN_NS, "main_gc_cpu_ns": UNKNOWN_NS}
 """Columns that tables of older runs do not have, with what stands for them."""
 
 
@@ -83,6 +83,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time in user mode of the main thread alone; -1 where no probe read it."""
     main_system_ns: int = UNKNOWN_NS
     """CPU time in the kernel of the main thread alone; -1 where no probe read it."""
+    main_gc_cpu_ns: int = UNKNOWN_NS
+    """CPU time of the main thread inside collections; -1 where no probe read it."""
 
 
 COLUMN_TYPES: dict[str, str] = {
@@ -242,6 +244,7 @@ def _sample(invocation: Invocation, family: str, event: Pass, steal_pct: float, 
         disturbed=disturbed,
         main_user_ns=_nanoseconds(event.main_user_us),
         main_system_ns=_nanoseconds(event.main_system_us),
+        main_gc_cpu_ns=_nanoseconds(event.main_gc_cpu_us),
     )
 
 

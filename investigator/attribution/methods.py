@@ -156,11 +156,12 @@ def _unusable(pair: Pair, low: Terms, high: Terms, readings: Sequence[Profiled])
 def _profile_terms(side: Terms, readings: Sequence[Profiled], rounds: Sequence[int]) -> dict[str, FloatArray]:
     by_round = {r.round: r for r in readings}
     values: dict[str, FloatArray] = {"total": side["total"]}
-    running = side["total"] - side["off"]
+    running = side["total"] - side["off"] - side["gc_off"]
     for layer in LAYERS:
         fractions = np.array([_fraction(by_round.get(number), layer) for number in rounds])
         values[layer] = fractions * running
     values["os"] = values["os"] + side["off"]
+    values["gc"] = values["gc"] + side["gc_off"]
     return values
 
 

@@ -89,24 +89,26 @@ def _judge_shares(subtraction: Method, profile: Method, first: str, second: str)
     )
 
 
-def by_experiment(ruling: Ruling, profile: Method, experiment: Method | None) -> Ruling:
+def by_experiment(ruling: Ruling, subtraction: Method, profile: Method, experiment: Method | None) -> Ruling:
     """The second method where there are no twins: an ablation or swap that closes at least half of the gap.
 
-    It counts where subtraction has left the profile's layer undivided, the profile alone is sure of it, and
-    the experiment acts on that very layer.
+    It counts where it acts on the layer to which subtraction or the profile gives the largest part. What a
+    collector does late or seldom costs time outside of its pauses too (memory that is cold when it is used
+    again), so the layer's own share need not be the half: the experiment shows what hangs on it.
     """
-    if ruling.layer != "unknown" or experiment is None or profile.largest is None:
-        return ruling
-    seen = profile.layers[profile.largest]
-    if profile.largest != experiment.largest or seen.ci_low <= HALF:
+    if ruling.layer not in {"unknown", "mixed"} or experiment is None or experiment.largest is None:
         return ruling
     closed = experiment.layers[experiment.largest]
-    return Ruling(
-        layer=profile.largest,  # type: ignore[arg-type]
-        reason=f"the profile puts {_range(seen)} of the change there, and {experiment.notes[0]} closes "
-        f"{_range(closed)} of it",
-        agree=True,
-    )
+    for method in (subtraction, profile):
+        if method.largest == experiment.largest and closed.ci_low >= HALF:
+            seen = method.layers[method.largest]
+            return Ruling(
+                layer=method.largest,  # type: ignore[arg-type]
+                reason=f"{method.name} puts the largest part there ({_range(seen)}), and "
+                f"{experiment.notes[0]} closes {_range(closed)} of the gap",
+                agree=True,
+            )
+    return ruling
 
 
 def group_of(layer: str, subtraction: Method) -> str:

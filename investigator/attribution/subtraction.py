@@ -4,9 +4,9 @@ Terms of one process, ns per call, additive by construction (``off``, the part o
 stands beside them for the profile, which sees only what runs):
 
 * ``total``: lower quartile over passes of (wall - GC pause), plus the mean GC pause (as in the verdicts);
-* ``gc``: mean main-thread pause;
-* ``os``: system time of the main thread, plus the time it was off the processor (lower quartile over passes:
-  being preempted by strangers is no property of a version);
+* ``gc``: mean main-thread pause, with its work in the kernel and its waiting for other threads (``gc_off``);
+* ``os``, outside of collections: system time of the main thread, plus the time off the processor (lower
+  quartile over passes: being preempted by strangers is no property of a version);
 * ``native_core``: user time of the C loop (twin ``core.<op>``);
 * ``boundary``: user time of the twin ``boundary.<op>``, which makes the addon's sequence of API calls;
 * ``unexplained``: the rest.
@@ -51,8 +51,10 @@ def process_terms(table: pd.DataFrame) -> pd.DataFrame:
     user, system = _main_cpu(table)
     cpu = user + system
     mutator = lower_quartile(group, count, np.maximum(wall - gc, 0.0) / calls)
-    off = lower_quartile(group, count, np.maximum(wall - cpu, 0.0) / calls)
+    collecting = _gc_cpu(table, gc, cpu)
+    off = lower_quartile(group, count, np.maximum((wall - gc) - (cpu - collecting), 0.0) / calls)
     result["gc"] = mean_values(group, count, total_ns=gc, calls=calls)
+    result["gc_off"] = mean_values(group, count, total_ns=np.maximum(gc - collecting, 0.0), calls=calls)
     result["total"] = mutator + result["gc"]
     cell = table.groupby(["environment", "op"], sort=False, observed=True).ngroup().to_numpy()
     system_share = np.bincount(cell, weights=system) / np.maximum(np.bincount(cell, weights=cpu), 1.0)
@@ -79,6 +81,15 @@ def _main_cpu(table: pd.DataFrame) -> tuple[FloatArray, FloatArray]:
     return user, system
 
 
+def _gc_cpu(table: pd.DataFrame, gc: FloatArray, cpu: FloatArray) -> FloatArray:
+    """CPU time of the main thread inside collections; all of the pause where no probe has read it."""
+    guess = np.minimum(gc, cpu)
+    if "main_gc_cpu_ns" not in table:
+        return guess
+    known = table["main_gc_cpu_ns"].to_numpy(np.float64)
+    return np.where(known >= 0, np.minimum(known, guess), guess)
+
+
 def terms(
     processes: pd.DataFrame, environment: str, op: str, rounds: Sequence[int], *, twins: Mapping[str, str]
 ) -> Terms:
@@ -92,6 +103,7 @@ def terms(
         "gc": _by_round(own, op, "gc", rounds),
         "os": _by_round(own, op, "os", rounds),
         "off": _by_round(own, op, "off", rounds),
+        "gc_off": _by_round(own, op, "gc_off", rounds),
     }
     nothing: FloatArray = np.full(len(rounds), np.nan)
     for term in ("native_core", "boundary"):

@@ -2,6 +2,7 @@
 
 ::
 
+    kernel under the collector                                    gc
     kernel                                                        os
     collector of V8                                               gc
     SQLite and its ciphers                                        native_core
@@ -76,6 +77,9 @@ def classify(stack: Stack) -> Layer | None:
 
     Broken are chains cut by code without frame pointers (libc), and nameless code outside of libraries.
     """
+    if kind_of(stack.frames[-1]) == "kernel" and any(kind_of(f) == "collector" for f in stack.frames):
+        # As in the pauses, which hold the kernel's work for them: page faults, returned memory.
+        return "gc"
     inside: Kind | None = None
     """The innermost frame that says something, while it is open on whose behalf it worked."""
     for frame in reversed(stack.frames):

@@ -52,6 +52,13 @@ inline ThreadTimes ReadThreadTimes() {
 #endif
 }
 
+// CPU time of the calling thread, in nanoseconds: exact, where user and system time are divided by clock ticks.
+inline int64_t ReadThreadCpuNs() {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
+}
+
 }  // namespace probe
 
 #endif  // BOUNDARY_PROBE_CELLS_H_

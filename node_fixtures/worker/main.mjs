@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
 
 import { askVersions, loadDatabase } from './addon.mjs';
-import { GcLog, collectYoung, settle, stopYoungTasks } from './collector.mjs';
+import { GcLog, accountingCostNs, collectYoung, settle, stopYoungTasks } from './collector.mjs';
 import { digest } from './digest.mjs';
 import { Events, describe } from './events.mjs';
 import { installGuards, running, step } from './guard.mjs';
@@ -44,7 +44,7 @@ class Worker {
     if (this.#job.protocol !== PROTOCOL) {
       throw new Error(`the job speaks protocol ${this.#job.protocol}, this worker ${PROTOCOL}`);
     }
-    const Database = this.#load();
+    const Database = await this.#load();
     if (this.#job.mode !== 'load') await this.#operations(Database);
     this.#end({ type: 'done', wall_ns: Number(hrtime.bigint() - this.#startNs) });
   }
@@ -70,15 +70,17 @@ class Worker {
     this.#events.close();
   }
 
-  #load() {
+  async #load() {
     const { addon, family, environment } = this.#job;
     const Database = family === 'sqlite' && addon !== null ? loadDatabase(addon) : undefined;
     // Opening a database maps the binary, so ask first and look at the mappings then.
     const addon_versions = Database === undefined ? {} : askVersions(Database);
     const proof = identity(addon?.binding);
     const heap = { heap_limit_bytes: getHeapStatistics().heap_size_limit, semi_space_bytes: semiSpaceBytes() };
-    this.#events.emit({ type: 'hello', protocol: PROTOCOL, environment, ...proof, addon_versions, ...heap });
-    useThreadClock(mainThreadClock(this.#job));
+    const clock = mainThreadClock(this.#job);
+    useThreadClock(clock);
+    const cost = clock === null ? {} : { gc_accounting_ns: await accountingCostNs() };
+    this.#events.emit({ type: 'hello', protocol: PROTOCOL, environment, ...proof, addon_versions, ...heap, ...cost });
     return Database;
   }
 

@@ -5,10 +5,10 @@ import { isThenable } from './operation.mjs';
 
 const { hrtime, memoryUsage, resourceUsage } = process;
 
-// The main thread's CPU clock, where a probe was built: it writes [user, system] in microseconds.
+// The main thread's CPU clock, where a probe was built: it writes [user, system, in collections] in microseconds.
 let readThreadTimes = null;
-const timesBefore = new Float64Array(2);
-const timesAfter = new Float64Array(2);
+const timesBefore = new Float64Array(3);
+const timesAfter = new Float64Array(3);
 
 export function useThreadClock(readTimes) {
   readThreadTimes = readTimes;
@@ -96,6 +96,7 @@ function threadTimes() {
   return {
     main_user_us: Math.round(timesAfter[0] - timesBefore[0]),
     main_system_us: Math.round(timesAfter[1] - timesBefore[1]),
+    main_gc_cpu_us: Math.round(timesAfter[2] - timesBefore[2]),
   };
 }
 

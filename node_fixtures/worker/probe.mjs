@@ -37,8 +37,8 @@ export function openProbe(job) {
 }
 
 /**
- * Reads the CPU time of the calling thread into `times`: microseconds in user mode, then in the kernel. Null where the
- * job has no probe.
+ * Reads the CPU time of the calling thread into `times`: microseconds in user mode, in the kernel, and (of both) in
+ * collections. Null where the job has no probe.
  */
 export function mainThreadClock(job) {
   if (job.probe === undefined || job.probe === null) return null;

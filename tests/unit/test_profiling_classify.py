@@ -22,9 +22,9 @@ def stack(text: str) -> Stack:
 
 
 CASES: list[tuple[str, Layer | None]] = [
-    # kernel first, whoever asked
+    # kernel first, whoever asked, but for the collector: its pauses hold what the kernel does for it
     (ADDON + "core:sqlite3VdbeExec libc:[libc.so.6] kernel:__x64_sys_pread64", "os"),
-    (JS + "node:v8::internal::Heap::CollectGarbage kernel:clear_page", "os"),
+    (JS + "node:v8::internal::Heap::CollectGarbage kernel:clear_page", "gc"),
     # collector: under JS, under the addon, and with any leaf
     (JS + "node:Builtins_CEntry node:v8::internal::Runtime_AllocateInYoungGeneration "
      "node:v8::internal::Heap::CollectGarbage node:v8::internal::String::Size", "gc"),
