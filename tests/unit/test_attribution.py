@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from investigator.attribution.layers import LAYERS
+from investigator.attribution.layers import LAYERS, LayerShare, Method
 from investigator.attribution.methods import Pair, Profiled, pair_terms, profile, subtract
-from investigator.attribution.rule import OUTSIDE_CORE, UNDIVIDED, UNEXPLAINED, Ruling, rule
+from investigator.attribution.rule import OUTSIDE_CORE, UNDIVIDED, UNEXPLAINED, Ruling, by_experiment, rule
 
 ROUNDS = tuple(range(1, 9))
 OP = "select_range"
@@ -196,3 +196,45 @@ def test_too_few_rounds_give_no_shares() -> None:
 def test_unexplained_is_what_no_part_holds() -> None:
     low, _ = pair_terms(pair(), table_of({"a": BASE, "b": BASE}, noise=0.0))
     assert np.allclose(low[UNEXPLAINED], 0.0, atol=0.002 * sum(BASE.values()))
+
+
+def test_waiting_inside_collections_is_gc_and_not_os() -> None:
+    """The main thread waits for helper threads in a pause: off the processor, and no matter of the system."""
+    slow = plus(BASE, gc=6000.0)
+    table = table_of({"a": BASE, "b": slow}, noise=0.002)
+    own = (table["op"] == OP) & (table["environment"] == "b")
+    waited = 5000.0 * CALLS
+    table["main_user_ns"] = table["cpu_user_ns"] - np.where(own, waited, 0.0)
+    table["main_system_ns"] = table["cpu_system_ns"]
+    table["main_gc_cpu_ns"] = table["gc_pause_ns"] - np.where(own, waited, 0.0)
+    low, high = pair_terms(pair(), table)
+    method, _ = subtract(pair(), low, high)
+    assert method.largest == "gc"
+    assert method.layers["gc"].share == pytest.approx(1.0, abs=0.05)
+    assert method.layers["os"].share == pytest.approx(0.0, abs=0.05)
+
+
+def test_an_experiment_confirms_a_layer_where_there_are_no_twins() -> None:
+    shares = {"gc": share_of(0.45), "engine": share_of(0.35)}
+    subtraction = Method(name="subtraction", layers=shares, largest="gc")
+    profile_says = Method(name="profile", layers=shares, largest="engine")
+    unknown = Ruling(layer="unknown", reason="", agree=False)
+    closes = Method(name="ablation", layers={"gc": share_of(0.9)}, largest="gc", notes=("--semi-space=8",))
+    found = by_experiment(unknown, subtraction, profile_says, closes)
+    assert (found.layer, found.agree) == ("gc", True)
+    assert "--semi-space=8 closes 90 %" in found.reason
+    hardly = Method(name="ablation", layers={"gc": share_of(0.45)}, largest="gc", notes=("--x",))
+    other = Method(name="ablation", layers={"os": share_of(0.9)}, largest="os", notes=("--x",))
+    for experiment in (None, hardly, other):
+        assert by_experiment(unknown, subtraction, profile_says, experiment) == unknown
+
+
+def share_of(share: float) -> LayerShare:
+    return LayerShare(
+        baseline_ns_per_op=1.0,
+        candidate_ns_per_op=2.0,
+        ns_per_op=1.0,
+        share=share,
+        ci_low=share - 0.05,
+        ci_high=share + 0.05,
+    )
