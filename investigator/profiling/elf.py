@@ -61,8 +61,7 @@ class SymbolTable(msgspec.Struct, frozen=True, kw_only=True):
         if index < 0:
             return None
         start, size = int(self.addresses[index]), int(self.sizes[index])
-        # Hand-written assembly has no size: it ends where the next function starts.
-        if size and address >= start + size:
+        if address >= start + size:
             return None
         return self._name(index), bool(self.core[index])
 
@@ -136,8 +135,8 @@ def _table(
     core = _amalgamation(symbols, kinds, strings)
     named = (symbols["name"] > 0) & (symbols["name"] < len(strings))
     here = (symbols["section"] != 0) & np.isin(kinds, (_NOTYPE, _FUNC, _GNU_IFUNC))
-    # A data label inside of text has no type and no size; those of V8's builtins have a type.
-    code = here & named & ((kinds != _NOTYPE) | (symbols["size"] > 0))
+    # Labels have no size, and neither has `_init`, behind which the linker's stubs lie.
+    code = here & named & (symbols["size"] > 0)
     chosen = symbols[code]
     # Of several names for one address the one with the largest size comes last and is found.
     order = np.lexsort((chosen["size"], chosen["value"]))

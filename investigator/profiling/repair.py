@@ -17,7 +17,6 @@ from investigator.profiling.samples import Sample
 
 MAX_FRAMES = 256
 _CALL_BYTES = 7
-_OUTSIDE = ("operator new", "_Znw", "_Zna", "_Zdl", "_Zda")
 
 
 class Mender:
@@ -34,18 +33,24 @@ class Mender:
         """The chain of `sample`, innermost first, mended where it starts in a library and can be."""
         kernel = sum(1 for address in sample.chain if address >= KERNEL_FROM)
         user = sample.chain[kernel:]
-        if not self._able or not sample.stack_at or not user or not self._in_library(user[0]):
+        if not self._able or not sample.stack_at or not user or not self._is_frameless(user[0]):
             return sample.chain
         words = struct.unpack_from(f"<{len(sample.stack) // 8}Q", sample.stack)
-        caller = next((n for n, word in enumerate(words) if self._leaves_us(word)), None)
+        if len(user) > 1 and self._is_return(user[1]):
+            # The register was untouched: only the caller itself can be missing, below its own caller.
+            known = words.index(user[1]) if user[1] in words else 0
+            caller = self._caller(words[:known])
+            beyond = user[1:]
+        else:
+            caller = self._caller(words)
+            beyond = () if caller is None else tuple(self._frames(words, sample.stack_at, caller))
         if caller is None:
             return sample.chain
-        if len(user) > 1 and self._is_return(user[1]):
-            # The register was untouched: only the caller itself is missing.
-            beyond = user[1:] if user[1] != words[caller] else user[2:]
-        else:
-            beyond = tuple(self._frames(words, sample.stack_at, caller))
         return (*sample.chain[:kernel], user[0], words[caller], *beyond)
+
+    def _caller(self, words: tuple[int, ...]) -> int | None:
+        """Number of the word that is the return address out of the library."""
+        return next((number for number, word in enumerate(words) if self._leaves_us(word)), None)
 
     def _frames(self, words: tuple[int, ...], base: int, caller: int) -> Iterator[int]:
         """Return addresses from the caller's frame outwards, as far as the copy reaches."""
@@ -72,10 +77,15 @@ class Mender:
         index, rest = divmod(address - base, 8)
         return index if rest == 0 and 0 <= index < len(words) - 1 else None
 
-    def _in_library(self, address: int) -> bool:
+    def _is_frameless(self, address: int) -> bool:
+        """Whether the code there is of a library, or a stub of the linker."""
         known = self._leaves.get(address)
         if known is None:
-            known = self._leaves[address] = self._memory.place(address).region == "library"
+            place = self._memory.place(address)
+            known = place.region == "library" or (
+                place.source is not None and _is_stub(place.source, place.offset)
+            )
+            self._leaves[address] = known
         return known
 
     def _is_return(self, address: int) -> bool:
@@ -104,10 +114,7 @@ class Mender:
         if code[-5] != 0xE8:
             return True
         (distance,) = struct.unpack("<i", code[-4:])
-        table = symbols_of(place.source)
-        target = table.find(table.address_of(place.offset) + distance)
-        # Stubs of the linker have no names.
-        return target is None or target[0].startswith(_OUTSIDE)
+        return _is_stub(place.source, place.offset, distance)
 
 
 def is_call(code: bytes) -> bool:
@@ -134,6 +141,12 @@ def _indirect_length(form: int) -> int:
     if mode == 0 and register == 5:
         return 6
     return 2 + (register == 4) + {0: 0, 1: 1, 2: 4}[mode]
+
+
+def _is_stub(source: Path, offset: int, distance: int = 0) -> bool:
+    """Whether no function of the binary lies there, so that it is a stub of the linker."""
+    table = symbols_of(source)
+    return table.complete and table.find(table.address_of(offset) + distance) is None
 
 
 @functools.lru_cache(maxsize=1 << 14)

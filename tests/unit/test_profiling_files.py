@@ -35,7 +35,7 @@ def test_functions_are_found_by_address_and_belong_to_the_file_before_them(tmp_p
                 ("sqlite3VdbeExec", FUNC, TEXT_ADDRESS, 0x100),
                 ("better_sqlite3.cpp", FILE, 0, 0),
                 ("_ZN9Statement6JS_getEv", FUNC, TEXT_ADDRESS + 0x200, 0x50),
-                ("assembly", FUNC, TEXT_ADDRESS + 0x300, 0),
+                ("_init", FUNC, TEXT_ADDRESS + 0x300, 0),
             ]
         )
     )
@@ -45,9 +45,9 @@ def test_functions_are_found_by_address_and_belong_to_the_file_before_them(tmp_p
     assert table.find(TEXT_ADDRESS + 0x100) is None
     assert table.find(TEXT_ADDRESS - 1) is None
     assert table.find(TEXT_ADDRESS + 0x200) == ("_ZN9Statement6JS_getEv", False)
-    assert table.find(TEXT_ADDRESS + 0x900) == ("assembly", False)
+    assert table.find(TEXT_ADDRESS + 0x300) is None
     assert table.address_of(0x1234) == 0x401234
-    assert table.function_names() == {"sqlite3VdbeExec", "_ZN9Statement6JS_getEv", "assembly"}
+    assert table.function_names() == {"sqlite3VdbeExec", "_ZN9Statement6JS_getEv"}
 
 
 def test_a_stripped_binary_has_an_incomplete_table(tmp_path: Path) -> None:
@@ -165,14 +165,16 @@ def test_a_chain_that_malloc_has_cut_goes_on_from_the_stack(tmp_path: Path) -> N
 def test_where_the_frame_pointer_is_good_only_the_caller_is_put_in(tmp_path: Path) -> None:
     kernel = 0xFFFFFFFF81000000
     mend = mender(tmp_path)
-    assert mend.chain(cut((kernel, LIBC, IN_CALLER, 0x5), WORDS)) == (
-        kernel,
-        LIBC,
-        IN_ALLOCATE,
-        IN_CALLER,
-        0x5,
-    )
-    assert mend.chain(cut((LIBC, IN_ALLOCATE, IN_CALLER), WORDS)) == (LIBC, IN_ALLOCATE, IN_CALLER)
+    words = (7, IN_ALLOCATE, 1, BASE, IN_CALLER)
+    mended = mend.chain(cut((kernel, LIBC, IN_CALLER, 0x5), words))
+    assert mended == (kernel, LIBC, IN_ALLOCATE, IN_CALLER, 0x5)
+    # `Allocate` has jumped into libc: its caller is all there is.
+    assert mend.chain(cut((LIBC, IN_CALLER, IN_OUTER), WORDS[5:])) == (LIBC, IN_CALLER, IN_OUTER)
+
+
+def test_a_stub_of_the_linker_has_no_frame_of_its_own(tmp_path: Path) -> None:
+    words = (IN_ALLOCATE, 1, 2, IN_CALLER)
+    assert mender(tmp_path).chain(cut((STUB, IN_CALLER), words)) == (STUB, IN_ALLOCATE, IN_CALLER)
 
 
 @pytest.mark.parametrize(
