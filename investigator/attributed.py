@@ -185,8 +185,7 @@ def _explained(
     functions = _addon_functions(readings)
     found_causes = tested(run, folder, pair.op, (pair.baseline, pair.candidate), functions)
     experiment = _experiment(found_causes.causes, by_profile)
-    if not pair.twins:
-        ruling = by_experiment(ruling, subtraction, by_profile, experiment)
+    ruling = by_experiment(ruling, subtraction, by_profile, experiment)
     return msgspec.structs.replace(
         _bare(
             screen,

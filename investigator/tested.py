@@ -106,6 +106,8 @@ def tested(
 
 
 def _nothing_found(record: CausesRecord) -> Iterator[str]:
+    if record.builds is None and record.source.reason is not None:
+        return  # no addon on both sides
     if record.source.reason is not None:
         yield f"the addon's own source could not be compared: {record.source.reason}"
     elif not record.source.regions:

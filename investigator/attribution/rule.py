@@ -15,6 +15,8 @@ from investigator.attribution.shares import Shares, overlap
 
 HALF = 0.5
 UNEXPLAINED_LIMIT = 0.20
+COLLECTOR_SHARE = 0.25
+"""Part of a change in the collector's own work from which a flag of it can be the explanation."""
 BROKEN_SHARE = 0.05
 """Stacks of a usable profile that may be broken."""
 
@@ -90,25 +92,33 @@ def _judge_shares(subtraction: Method, profile: Method, first: str, second: str)
 
 
 def by_experiment(ruling: Ruling, subtraction: Method, profile: Method, experiment: Method | None) -> Ruling:
-    """The second method where there are no twins: an ablation or swap that closes at least half of the gap.
+    """What an ablation or swap adds where the two methods name nothing: it closes at least half of the gap.
 
-    It counts where it acts on the layer to which subtraction or the profile gives the largest part. What a
-    collector does late or seldom costs time outside of its pauses too (memory that is cold when it is used
-    again), so the layer's own share need not be the half: the experiment shows what hangs on it.
+    It counts where it acts on the layer to which one of the methods gives the largest part, and for the
+    collector where one gives it a quarter: what a collector does late or seldom costs time outside of its own
+    work too (memory that has gone cold when it is used again), and a flag of the collector takes that away.
     """
     if ruling.layer not in {"unknown", "mixed"} or experiment is None or experiment.largest is None:
         return ruling
-    closed = experiment.layers[experiment.largest]
-    for method in (subtraction, profile):
-        if method.largest == experiment.largest and closed.ci_low >= HALF:
-            seen = method.layers[method.largest]
-            return Ruling(
-                layer=method.largest,  # type: ignore[arg-type]
-                reason=f"{method.name} puts the largest part there ({_range(seen)}), and "
-                f"{experiment.notes[0]} closes {_range(closed)} of the gap",
-                agree=True,
-            )
-    return ruling
+    layer = experiment.largest
+    closed = experiment.layers[layer]
+    seen = [method for method in (subtraction, profile) if _supports(method, layer)]
+    if not seen or closed.ci_low < HALF:
+        return ruling
+    share = seen[0].layers[layer]
+    return Ruling(
+        layer=layer,  # type: ignore[arg-type]
+        reason=f"{experiment.notes[0]}, which acts on it, closes {_range(closed)} of the gap, and "
+        f"{_range(share)} of the change lie in the layer's own work by {seen[0].name}"
+        + (", the rest in what follows from it" if share.share < HALF else ""),
+        agree=True,
+    )
+
+
+def _supports(method: Method, layer: str) -> bool:
+    if method.largest == layer:
+        return True
+    return layer == "gc" and layer in method.layers and method.layers[layer].ci_low >= COLLECTOR_SHARE
 
 
 def group_of(layer: str, subtraction: Method) -> str:

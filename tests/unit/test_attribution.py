@@ -222,7 +222,7 @@ def test_an_experiment_confirms_a_layer_where_there_are_no_twins() -> None:
     closes = Method(name="ablation", layers={"gc": share_of(0.9)}, largest="gc", notes=("--semi-space=8",))
     found = by_experiment(unknown, subtraction, profile_says, closes)
     assert (found.layer, found.agree) == ("gc", True)
-    assert "--semi-space=8 closes 90 %" in found.reason
+    assert "--semi-space=8, which acts on it, closes 90 %" in found.reason
     hardly = Method(name="ablation", layers={"gc": share_of(0.45)}, largest="gc", notes=("--x",))
     other = Method(name="ablation", layers={"os": share_of(0.9)}, largest="os", notes=("--x",))
     for experiment in (None, hardly, other):
