@@ -99,7 +99,7 @@ def read_symbols(path: Path) -> SymbolTable:
             return _empty()
         with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as image:
             return _parse(image)
-    except (OSError, struct.error, ValueError):
+    except (OSError, struct.error, ValueError, OverflowError):
         return _empty()
     finally:
         os.close(descriptor)
