@@ -62,7 +62,10 @@ def sqlite(
     dry_run: options.DryRun = False,
     self_profile: options.SelfProfile = False,
 ) -> None:
-    """Compare an addon's encrypted-database operations, and pure JS beside them, between Node versions."""
+    """Compare an addon's encrypted-database operations, and pure JS beside them, between Node versions.
+
+    With --axis addon: between addon releases on one Node version.
+    """
     _measure(
         lambda: make_spec("sqlite", choices, fail_on=fail_on),
         out=out,

@@ -13,6 +13,8 @@ from investigator.errors import StoredFileError, UsageError
 from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER
 
 SPEC_SCHEMA = 1
+MAX_BYTES = 1 << 20
+"""Of a spec file; one of this tool's own has less than a thousand."""
 
 Command = Literal["sqlite", "js"]
 Axis = Literal["node", "addon"]
@@ -251,8 +253,7 @@ def load_spec(path: Path) -> Spec:
         StoredFileError: a newer version of this tool wrote it.
     """
     try:
-        text = path.read_bytes()
-        data = tomllib.loads(text.decode())
+        data = tomllib.loads(_bounded(path).decode())
         _refuse_newer(data.get("schema"), path)
         spec = msgspec.convert(data, Spec, strict=True)
     except OSError as error:
@@ -270,6 +271,17 @@ def load_spec(path: Path) -> Spec:
             patch=None if spec.patch is None else _beside(folder, spec.patch),
         )
     )
+
+
+def _bounded(path: Path) -> bytes:
+    """Content of a regular file that is not too large: a device may never end."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"the spec {path} cannot be read: it is no file.")
+    with path.open("rb") as file:
+        text = file.read(MAX_BYTES + 1)
+    if len(text) > MAX_BYTES:
+        raise UsageError(f"the spec {path} cannot be read: it is larger than {MAX_BYTES >> 20} MiB.")
+    return text
 
 
 def with_paths(spec: Spec, change: Callable[[str], str]) -> Spec:

@@ -197,7 +197,7 @@ def _addon_described(environment: Environment, names: Mapping[str, str]) -> str:
     short, addon = names[environment.id], environment.addon
     parts = []
     if addon is not None:
-        parts += [] if addon.version == short else [addon_text(environment)]
+        parts += [] if short in {addon.version, addon_text(environment)} else [addon_text(environment)]
         parts += [] if addon.napi is None else [f"Node-API {addon.napi}"]
     return clean_text(f"{short} ({', '.join(parts)})" if parts else short, 300)
 
@@ -212,14 +212,20 @@ def _node_line(plan: Plan) -> str:
 
 
 def _addon_line(plan: Plan) -> str:
-    flavors = {"source": "compiled from source", "prebuilt": "the shipped binary"}
     with_addon = [environment for environment in plan.environments if environment.addon is not None]
-    seen = dict.fromkeys(f"{addon_text(e)}, {flavors.get(e.flavor, e.flavor)}" for e in with_addon)
+    seen = dict.fromkeys(f"{addon_text(e)}, {_flavor(e)}" for e in with_addon)
     if not seen:
         return ""
     encrypted = any(e.addon is not None and e.addon.encrypted for e in with_addon)
     cipher = f"cipher {plan.spec.cipher}" if encrypted else "no cipher"
     return clean_text("; ".join((*seen, cipher)), 400)
+
+
+def _flavor(environment: Environment) -> str:
+    if environment.addon is not None and environment.addon.kind == "node:sqlite":
+        return "part of Node"
+    flavors = {"source": "compiled from source", "prebuilt": "the shipped binary"}
+    return flavors.get(environment.flavor, environment.flavor)
 
 
 def _measured(analysis: Analysis, facts: ReportFacts) -> Iterator[str]:

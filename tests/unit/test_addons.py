@@ -1,3 +1,4 @@
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +11,9 @@ from investigator.addons import (
     AddonRequest,
     addon_compatibility,
     engines_accept,
+    named_release,
     parse_addon,
+    parse_addons,
     refusal,
     select_release,
     usable_packages,
@@ -106,6 +109,78 @@ def test_what_cannot_be_read_is_one_sentence(text: str) -> None:
 def test_node_sqlite_takes_no_patch() -> None:
     with pytest.raises(UsageError, match="node:sqlite"):
         parse_addon("node:sqlite", "x.patch")
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([f"{NAME}@12.11.1", f"{NAME}@13.0.3"], [(None, NAME, "12.11.1"), (None, NAME, "13.0.3")]),
+        (
+            [f"{NAME}@12.11.1", "13.0.3", "v11.10.0"],
+            [(None, NAME, v) for v in ("12.11.1", "13.0.3", "11.10.0")],
+        ),
+        ([f"a={NAME}@12.11.1", "b=12.11.1"], [("a", NAME, "12.11.1"), ("b", NAME, "12.11.1")]),
+        ([f"{NAME}@11.10.0", "^12", "latest "], [(None, NAME, s) for s in ("11.10.0", "^12", None)]),
+        ([f"{NAME}@>=11 <12", "=12.4.1"], [(None, NAME, ">=11 <12"), (None, NAME, "=12.4.1")]),
+        (["@me/addon@1.0.0", "2"], [(None, "@me/addon", "1.0.0"), (None, "@me/addon", "2")]),
+        (["7zip", "node:sqlite"], [(None, "7zip", None), (None, "node:sqlite", None)]),
+        (["fix=path:./a=b", "path:c"], [("fix", "path:", "./a=b"), (None, "path:", "c")]),
+    ],
+)
+def test_the_grammar_of_compared_addons(
+    items: list[str], expected: list[tuple[str | None, str, str | None]]
+) -> None:
+    found = parse_addons(items)
+    assert [(request.label, request.name, request.selector) for request in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        (["12.11.1", NAME], "no addon in front of it; write NAME@12.11.1"),
+        (["path:a", "latest"], "no addon in front of it"),
+        (["node:sqlite", "^24"], "no addon in front of it"),
+        ([f"{NAME}@12.11.1", "12.11.1"], f"{NAME}@12.11.1 stands twice"),
+        ([NAME, "latest"], f"{NAME} stands twice"),
+        ([f"a={NAME}@12.11.1", "a=13.0.3"], "the label a stands twice"),
+        (["a b=x"], "may hold 1 to 32 letters"),
+        (["="], "not the name of an npm package"),
+        ([f"a{'b' * 40}=x"], "may hold 1 to 32 letters"),
+        (["a=", "b="], "not the name of an npm package"),
+        (["x"] * 33, "lists 33 items"),
+        ([f"{NAME}@12.11.1", "13.0.3;rm"], "not the name of an npm package"),
+    ],
+)
+def test_compared_addons_that_cannot_be_read_are_one_sentence(items: list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)) as caught:
+        parse_addons(items)
+    assert str(caught.value).isprintable()
+
+
+def test_a_patch_is_for_the_compared_packages() -> None:
+    assert [r.patch for r in parse_addons([NAME, "node:sqlite"], "x.diff")] == ["x.diff", None]
+    with pytest.raises(UsageError, match="patch Node itself"):
+        parse_addons(["a=node:sqlite", "b=node:sqlite"], "x.diff")
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [(f"{NAME}@12.4.1", "12.4.1"), (f"{NAME}@^12", "12.11.1"), (NAME, "13.0.3"), (f"{NAME}@<12", "11.10.0")],
+)
+def test_a_request_is_bound_to_one_release(registry: FakeNpm, item: str, expected: str) -> None:
+    assert named_release(parse_addon(item), ["26.12.1"]) == expected
+
+
+def test_an_exact_release_is_looked_up_where_the_cache_has_none(registry: FakeNpm) -> None:
+    with pytest.raises(UsageError, match=r"npm has no .* 12.5.0; the nearest are 12.4.1 and 12.11.1"):
+        named_release(parse_addon(f"{NAME}@12.5.0"), ["24.11.1"])
+    first(f"{NAME}@12.11.1", node("24.11.1"))
+    registry.go_down()
+    addons._releases.cache_clear()
+    npm_client._listing.cache_clear()
+    assert named_release(parse_addon(f"{NAME}@12.11.1"), ["24.11.1"]) == "12.11.1"
+    with pytest.raises(HostUnfitError):
+        named_release(parse_addon(f"{NAME}@11.10.0"), ["24.11.1"])
 
 
 @pytest.mark.parametrize(

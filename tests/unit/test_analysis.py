@@ -1,7 +1,7 @@
 """A table of samples to verdicts, controls and the headline; the truth of every table is known."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -486,3 +486,55 @@ def test_a_finding_lies_beyond_code_placement_with_its_whole_interval() -> None:
     assert doubtful.wall.change_pct > 5.0
     assert doubtful.wall.ci_low_pct < 4.0
     assert (doubtful.verdict, doubtful.finding, doubtful.below_layout_floor) == ("slower", False, True)
+
+
+# -- addons on one Node version -----------------------------------------------------------------------------
+
+
+def addon_plan(*releases: str, labels: Sequence[str | None] = ()) -> Plan:
+    """Environments of one Node that differ in the addon's release."""
+    made = []
+    for release, label in zip(releases, labels or [None] * len(releases), strict=True):
+        known = environment(N24)
+        prefix = f"{label}:" if label else ""
+        made.append(
+            msgspec.structs.replace(
+                known,
+                id=f"{prefix}node24.11.1+bsm{release}",
+                label=label,
+                addon=msgspec.structs.replace(ADDON, version=release),
+            )
+        )
+    spec = Spec(axis="addon", versions=("24",), addons=releases)
+    of = plan(N24, ops=OPS, spec=spec)
+    return msgspec.structs.replace(of, environments=tuple(made), baseline=made[0].id)
+
+
+def analysed(of: Plan, factors: Mapping[str, float]) -> Analysis:
+    last = of.environments[-1].id
+    return analyse(of, table(of, lambda op, where, _: factors.get(op, 1.0) if where == last else 1.0))
+
+
+def test_headline_names_the_releases_and_the_node_they_ran_on() -> None:
+    slower = analysed(addon_plan("12.11.1", "13.0.3"), {"bind_text_twobyte_2k": 1.5})
+    assert slower.headline == (
+        "better-sqlite3-multiple-ciphers 13.0.3 is slower than 12.11.1 on Node 24.11.1 in 1 of 4 SQLite "
+        "operations (bind_text_twobyte_2k +50 %), faster in none; 3 unchanged; "
+        "of 2 JS operations 2 unchanged."
+    )
+    equal = analysed(addon_plan("12.11.1", "12.11.1", labels=["a", "b"]), {})
+    assert equal.headline == (
+        "No finding for b (better-sqlite3-multiple-ciphers 12.11.1) against "
+        "a (better-sqlite3-multiple-ciphers 12.11.1) on Node 24.11.1: "
+        "of 4 SQLite operations 4 unchanged; of 2 JS operations 2 unchanged."
+    )
+
+
+def test_pure_js_on_one_node_is_a_null_control_and_says_nothing_about_v8() -> None:
+    of = addon_plan("12.11.1", "13.0.3")
+    engine = next(c for c in analysed(of, {"json_parse": 1.1}).controls if c.name == "engine")
+    assert engine.text.startswith("Pure JS on the same Node 24.11.1 against 12.11.1, median change: +")
+    assert "% with 13.0.3 (2 operations); 1 of 2 comparisons are flagged." in engine.text
+    assert "not of V8" in engine.text
+    assert "moved" not in engine.text
+    assert engine.values["flagged"] == 1.0

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from investigator import cli, options, results, workflow
@@ -29,6 +30,7 @@ OUTLINE = Outline(
     first_round=("22.1.0 js: json_parse",),
     measuring_min=1.0,
     budget_min=4.5,
+    explain="3",
 )
 
 
@@ -78,7 +80,9 @@ def test_every_command_explains_itself(command: str) -> None:
         "6 with --quick",
         "default 4.5, 8 with two versions, 2 with --quick, 20 with --thorough",
         "first rounds always run",
+        "[@VERSION @RANGE]",
         "@^12",
+        "With --axis addon several",
     ],
 )
 def test_help_says_defaults(words: str) -> None:
@@ -101,6 +105,10 @@ def test_help_says_defaults(words: str) -> None:
         (["resume", "none"], "there is no run 'none'"),
         (["show", "last"], "there is no run 'last'"),
         (["versions", "none"], "not a list of major versions"),
+        (["sqlite", "--axis", "addon", "--versions", "24"], "at least two addons"),
+        (["sqlite", "--axis", "addon", "--addon", "x@1,x@2"], "--versions names 3 (20,22,24); give one"),
+        (["sqlite", "--versions", "24", "--addon", "x@1,x@2"], "with --axis addon"),
+        (["plan", "js", "--axis", "addon"], "--axis cannot be given beside js"),
         (["native", "--profile", "none"], "take all, production"),
         (["native", "--cpus", "x"], "not a list of CPUs"),
         (["native", "--base-image", "-v"], "not the name of an image"),
@@ -148,6 +156,26 @@ def test_plan_and_dry_run_see_the_same_spec(planned: list[Spec]) -> None:
     assert call("sqlite", "--dry-run", *words).exit_code == 0
     assert planned[0] == planned[1]
     assert (planned[0].finding_pct, planned[0].storage, planned[0].passes) == (8.0, "disk", 2)
+
+
+def test_compared_addons_reach_the_plan(planned: list[Spec]) -> None:
+    words = ("--axis=addon", "--versions=24", "--addon", "x@1,new=2", "--baseline=new")
+    assert call("plan", "sqlite", *words).exit_code == 0
+    assert call("sqlite", "--dry-run", *words).exit_code == 0
+    assert planned[0] == planned[1]
+    assert (planned[0].axis, planned[0].addons, planned[0].baseline) == ("addon", ("x@1", "new=2"), "new")
+
+
+def test_commands_offer_the_choices_in_one_order() -> None:
+    commands = get_command(cli.app).commands  # type: ignore[attr-defined]
+    choices = list(options.Choices.__struct_fields__)
+
+    def offered(command: str) -> list[str]:
+        return [p.name for p in commands[command].params if p.name in choices]
+
+    assert offered("sqlite") == offered("plan") == choices
+    assert offered("js") == [name for name in choices if name not in options.ONLY_SQLITE]
+    assert commands["js"].params[0].default == options.DEFAULT_VERSIONS["js"]
 
 
 def test_plan_of_a_spec_file(planned: list[Spec]) -> None:

@@ -10,7 +10,7 @@ from investigator import addons, build, host, prepare, workloads
 from investigator.addons import AddonPackage, AddonRequest
 from investigator.build import AddonBuild, BuildFailure
 from investigator.engine.interface import Outcome, Task
-from investigator.errors import EngineMissingError, NothingBuiltError, UsageError
+from investigator.errors import EngineMissingError, NothingBuiltError, StoredFileError, UsageError
 from investigator.nodes import sources
 from investigator.nodes.interface import NodeBuild, NodeRequest, ResolvedNode
 from investigator.observer import NullObserver, Observer
@@ -351,3 +351,178 @@ def test_the_platform_is_that_of_the_engine(releases: list[str], monkeypatch: py
     prepare.resolve(Spec(versions=("24",)), NullObserver(), "docker")
     prepare.resolve(Spec(versions=("24",)), NullObserver(), "local")
     assert releases == ["linux-arm64", "darwin-arm64"]
+
+
+# -- addons on one Node version -----------------------------------------------------------------------------
+
+PAIR = Spec(axis="addon", versions=("24",), addons=(f"{NAME}@1.0.0", "new=2.0.0"))
+
+
+@pytest.fixture
+def published(releases: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry that has 1.0.0 and 2.0.0 of everything; `releases` gives the Node versions."""
+
+    def look(request: AddonRequest, _versions: Sequence[str]) -> str:
+        version = request.selector or "2.0.0"
+        if version not in {"1.0.0", "2.0.0"}:
+            raise UsageError(f"npm has no {request.name} {version}; the nearest is 2.0.0")
+        return version
+
+    monkeypatch.setattr(addons, "named_release", look)
+
+
+def offer_what_is_asked(monkeypatch: pytest.MonkeyPatch, *, encrypted: bool = True) -> None:
+    """Packages as requested, fetched by nobody."""
+
+    def offer(request: AddonRequest, *_: object) -> Iterator[AddonPackage]:
+        plain = request.name == "node:sqlite"
+        yield AddonPackage(
+            name=request.name,
+            version="" if plain else request.selector or "",
+            kind="node:sqlite" if plain else "package",
+            encrypted=encrypted and not plain,
+        )
+
+    monkeypatch.setattr(addons, "usable_packages", offer)
+
+
+def compared(*items: tuple[str | None, str]) -> tuple[prepare.ResolvedAddon, ...]:
+    return tuple(prepare.ResolvedAddon(label=label, name=NAME, version=version) for label, version in items)
+
+
+@pytest.mark.usefixtures("published")
+@pytest.mark.parametrize(
+    ("baseline", "expected"),
+    [(None, "1"), ("2.0.0", "2"), ("new", "2"), ("1", "1"), ("new:node24.1.0+bsm2.0.0-patch01234567", "2")],
+)
+def test_compared_addons_are_bound_to_releases_and_one_is_the_baseline(
+    baseline: str | None, expected: str
+) -> None:
+    spec = msgspec.structs.replace(PAIR, baseline=baseline)
+    resolved = prepare.resolve(spec, NullObserver(), "docker")
+    assert resolved.addons == compared((None, "1.0.0"), ("new", "2.0.0"))
+    assert [e.id for e in prepare.sketches(spec, resolved)] == [
+        "node24.1.0+bsm1.0.0",
+        "new:node24.1.0+bsm2.0.0",
+    ]
+    found = prepare.baseline_sketch(spec, resolved)
+    assert found.addon is not None
+    assert found.addon.version == f"{expected}.0.0"
+
+
+@pytest.mark.usefixtures("published")
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"addons": (f"{NAME}@1.0.0", "3.0.0")}, "npm has no .* 3.0.0; the nearest"),
+        ({"axis": "node", "addons": (), "addon": f"{NAME}@3.0.0"}, "npm has no .* 3.0.0; the nearest"),
+        ({"addons": (f"{NAME}@2.0.0", NAME)}, "two items of --addon are .* 2.0.0; give them labels"),
+        (
+            {"addons": (NAME, "node:sqlite")},
+            "encrypt the database with chacha20 and node:sqlite has no ciphers",
+        ),
+        ({"addons": (NAME, "better-sqlite3")}, "better-sqlite3 2.0.0 has no ciphers.*--cipher none"),
+        ({"addons": (NAME, "path:./nowhere")}, "--addon path:./nowhere does not exist"),
+        ({"baseline": "24.1.0"}, "--baseline 24.1.0 is not among the addons"),
+    ],
+)
+def test_addons_that_cannot_be_compared_are_refused_first(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        prepare.resolve(msgspec.structs.replace(PAIR, **changes), NullObserver(), "docker")
+
+
+@pytest.mark.usefixtures("published")
+def test_without_a_cipher_all_addons_do_the_same_work() -> None:
+    spec = msgspec.structs.replace(PAIR, addons=(NAME, "better-sqlite3", "node:sqlite"), cipher="none")
+    resolved = prepare.resolve(spec, NullObserver(), "docker")
+    assert [addon.shown for addon in resolved.addons] == [
+        f"{NAME} 2.0.0",
+        "better-sqlite3 2.0.0",
+        "node:sqlite",
+    ]
+
+
+@pytest.mark.usefixtures("published")
+def test_a_package_of_ones_own_is_known_by_its_own_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    own = AddonPackage(name="mine", version="9.0.0", encrypted=False)
+    monkeypatch.setattr(addons, "path_addon", lambda *_: own)
+    spec = msgspec.structs.replace(PAIR, addons=("better-sqlite3", "path:mine"))
+    resolved = prepare.resolve(spec, NullObserver(), "docker")
+    assert resolved.addons[1] == prepare.ResolvedAddon(label=None, name="mine", version="9.0.0")
+    with pytest.raises(UsageError, match=r"mine 9.0.0 has no ciphers"):
+        prepare.resolve(msgspec.structs.replace(spec, addons=(NAME, "path:mine")), NullObserver(), "docker")
+
+
+def made_of(
+    spec: Spec, addons_: Sequence[prepare.ResolvedAddon]
+) -> tuple[tuple[Environment, ...], dict[str, AddonBuild], dict[str, BuildFailure]]:
+    return prepare.make_environments(spec, [node("24.1.0")], engine(), NullObserver(), addons_)
+
+
+def test_an_addon_that_does_not_build_is_lost_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_builds(monkeypatch, [], lambda release, _node: release == "2.0.0")
+    offer_what_is_asked(monkeypatch)
+    spec = msgspec.structs.replace(PAIR, addons=(*PAIR.addons, "1.5.0"))
+    environments, builds, broken = made_of(spec, compared((None, "1.0.0"), ("new", "2.0.0"), (None, "1.5.0")))
+    assert [(e.id, e.label) for e in environments] == [
+        ("node24.1.0+bsm1.0.0", None),
+        ("new:node24.1.0+bsm2.0.0", "new"),
+        ("node24.1.0+bsm1.5.0", None),
+    ]
+    assert list(builds) == ["node24.1.0+bsm1.0.0", "node24.1.0+bsm1.5.0"]
+    assert broken["new:node24.1.0+bsm2.0.0"].reason == "2.0.0 breaks on 24.1.0"
+
+
+def test_one_addon_against_itself_under_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_builds(monkeypatch, [], lambda *_: False)
+    offer_what_is_asked(monkeypatch)
+    spec = msgspec.structs.replace(PAIR, addons=(f"a={NAME}@1.0.0", "b=1.0.0"))
+    _, builds, _ = made_of(spec, compared(("a", "1.0.0"), ("b", "1.0.0")))
+    assert list(builds) == ["a:node24.1.0+bsm1.0.0", "b:node24.1.0+bsm1.0.0"]
+
+
+def test_what_a_range_meant_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_builds(monkeypatch, [], lambda *_: False)
+    offer_what_is_asked(monkeypatch)
+    spec = msgspec.structs.replace(PAIR, addons=(f"{NAME}@^1", NAME))
+    environments, _, _ = made_of(spec, compared((None, "1.9.0"), (None, "2.0.0")))
+    assert [e.addon.version for e in environments if e.addon is not None] == ["1.9.0", "2.0.0"]
+
+
+def test_node_sqlite_is_never_a_shipped_binary(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_builds(monkeypatch, [], lambda *_: False)
+    offer_what_is_asked(monkeypatch)
+    spec = msgspec.structs.replace(
+        PAIR, addons=(f"{NAME}@1.0.0", "node:sqlite"), prebuilt=True, cipher="none"
+    )
+    resolved = (*compared((None, "1.0.0")), prepare.ResolvedAddon(label=None, name="node:sqlite", version=""))
+    environments, _, broken = made_of(spec, resolved)
+    assert [e.id for e in environments] == ["node24.1.0+bsm1.0.0-prebuilt", "node24.1.0+nodesqlite"]
+    assert not broken
+
+
+def test_ciphers_of_other_packages_are_known_when_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_builds(monkeypatch, [], lambda *_: False)
+    offer_what_is_asked(monkeypatch)
+    spec = msgspec.structs.replace(PAIR, addons=("fork@1.0.0", "node:sqlite"))
+    fork = prepare.ResolvedAddon(label=None, name="fork", version="1.0.0")
+    inside = prepare.ResolvedAddon(label=None, name="node:sqlite", version="")
+    with pytest.raises(UsageError, match=r"fork 1.0.0 would encrypt"):
+        made_of(spec, (fork, inside))
+    offer_what_is_asked(monkeypatch, encrypted=False)
+    assert len(made_of(spec, (fork, inside))[0]) == 2
+
+
+def test_a_changed_spec_does_not_go_with_the_stored_releases() -> None:
+    with pytest.raises(StoredFileError, match="names other addons"):
+        made_of(PAIR, compared((None, "1.0.0")))
+
+
+def test_releases_of_an_older_run_can_be_read(folder: RunFolder) -> None:
+    folder.write_json("resolved.json", "resolved", prepare.RESOLVED_SCHEMA, {"nodes": []})
+    read = folder.read_json("resolved.json", "resolved", prepare.RESOLVED_SCHEMA, prepare.Resolved)
+    assert read == prepare.Resolved(nodes=())

@@ -4,6 +4,7 @@ import shlex
 import msgspec
 import pytest
 
+from investigator.addons import AddonPackage
 from investigator.console import Console
 from investigator.naming import short_names
 from investigator.operations import Operation
@@ -162,3 +163,63 @@ def test_the_host_control_is_not_a_row() -> None:
         synthetic.plan(), msgspec.structs.replace(analysis, cells=(*analysis.cells, host)), synthetic.facts()
     )
     assert [family.family for family in view.warm] == ["sqlite", "js"]
+
+
+# -- addons on one Node version -----------------------------------------------------------------------------
+
+
+def addon_view() -> View:
+    """Two releases on one Node, the newer one on Node-API."""
+    known = synthetic.environment("22.21.1")
+    newer = msgspec.structs.replace(
+        known,
+        id="node22.21.1+bsm13.0.3",
+        addon=msgspec.structs.replace(synthetic.ADDON, version="13.0.3", napi=10),
+    )
+    plan = msgspec.structs.replace(
+        synthetic.plan(known, newer),
+        spec=Spec(axis="addon", versions=("22",), addons=("x@12.11.1", "x@13.0.3")),
+    )
+    slower = comparison("select_range", "sqlite", newer.id, (12.0, 1.0, "slower", "!"))
+    analysis = msgspec.structs.replace(
+        synthetic.analysis("the headline."),
+        comparisons=(slower,),
+        environments=(known.id, newer.id),
+        cells=tuple(synthetic.cell("select_range", "sqlite", e.id, 23_000.0) for e in (known, newer)),
+    )
+    return build_view(plan, analysis, synthetic.facts())
+
+
+def test_columns_of_compared_addons_are_their_releases() -> None:
+    view = addon_view()
+    assert [e.short for e in view.environments] == ["12.11.1", "13.0.3"]
+    assert (view.baseline, view.candidates) == ("12.11.1", ("13.0.3",))
+    lines = dict(view.summary)
+    assert lines["baseline"] == "12.11.1"
+    assert lines["candidates"] == "13.0.3 (Node-API 10)"
+    assert lines["Node"] == "22.21.1 (V8 12.4, ABI 127), the same for all"
+    assert lines["addon"] == (
+        "better-sqlite3-multiple-ciphers 12.11.1, compiled from source; "
+        "better-sqlite3-multiple-ciphers 13.0.3, compiled from source; cipher chacha20"
+    )
+    assert "against 12.11.1" in view.legend[0]
+    text = rendered(view)
+    assert "13.0.3" in text
+    assert "| 12.11.1 (baseline)<br>ops/sec, time | 13.0.3<br>ops/sec, time |" in markdown.render(view)
+
+
+def test_what_is_part_of_node_was_not_compiled() -> None:
+    known = synthetic.environment("22.21.1")
+    inside = msgspec.structs.replace(
+        known,
+        id="node22.21.1+nodesqlite",
+        addon=AddonPackage(name="node:sqlite", version="", kind="node:sqlite", encrypted=False),
+    )
+    spec = Spec(axis="addon", versions=("22",), addons=("x", "node:sqlite"), cipher="none")
+    plan = msgspec.structs.replace(synthetic.plan(known, inside), spec=spec)
+    view = build_view(plan, synthetic.analysis(), synthetic.facts())
+    lines = dict(view.summary)
+    assert [e.short for e in view.environments] == ["bsm12.11.1", "node:sqlite"]
+    assert lines["baseline"] == "bsm12.11.1 (better-sqlite3-multiple-ciphers 12.11.1)"
+    assert lines["candidates"] == "node:sqlite"
+    assert "node:sqlite, part of Node; cipher none" in lines["addon"]

@@ -8,7 +8,7 @@ import pytest
 from investigator.errors import StoredFileError, UsageError
 from investigator.options import Choices, make_spec
 from investigator.report.commands import command_line
-from investigator.spec import Spec, checked, cpu_numbers, dump_spec, load_spec
+from investigator.spec import MAX_BYTES, USUAL, Spec, checked, cpu_numbers, dump_spec, load_spec
 
 
 def spec_of(**changes: object) -> Spec:
@@ -149,3 +149,91 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_js_takes_no_patch() -> None:
     with pytest.raises(UsageError, match="belong to an addon"):
         checked(msgspec.structs.replace(spec_of(), command="js", patch="x.diff"))
+
+
+# -- addons on one Node version -----------------------------------------------------------------------------
+
+NAME = "better-sqlite3-multiple-ciphers"
+PAIR = {"axis": "addon", "versions": "24.11.1", "addon": f"{NAME}@12.11.1, new=13.0.3"}
+
+
+def test_compared_addons_survive_their_file(tmp_path: Path) -> None:
+    spec = spec_of(**PAIR)
+    assert (spec.addons, spec.compared) == ((f"{NAME}@12.11.1", "new=13.0.3"), spec.addons)
+    assert spec.budget_min == USUAL.pair_budget_min
+    (tmp_path / "spec.toml").write_bytes(dump_spec(spec))
+    assert load_spec(tmp_path / "spec.toml") == spec
+    text = (tmp_path / "spec.toml").read_text()
+    assert "addons = [" in text
+    assert "addon = " not in text, "what does not count is not written"
+
+
+def test_a_file_without_an_axis_compares_node_versions(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text('schema = 1\nversions = ["20", "24"]\naddon = "node:sqlite"\n')
+    spec = load_spec(tmp_path / "spec.toml")
+    assert (spec.axis, spec.addons, spec.addon_items) == ("node", (), ("node:sqlite",))
+    assert b"addons" not in dump_spec(spec)
+
+
+def test_paths_of_compared_addons_count_from_the_spec_file(tmp_path: Path) -> None:
+    spec = spec_of(**(PAIR | {"addon": f"{NAME}@12.11.1,fix=path:mine,path:/opt/addon"}))
+    (tmp_path / "spec.toml").write_bytes(dump_spec(spec))
+    loaded = load_spec(tmp_path / "spec.toml")
+    assert loaded.addons == (f"{NAME}@12.11.1", f"fix=path:{tmp_path}/mine", "path:/opt/addon")
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"versions": "22,24"}, "names 2 .22,24.; give one"),
+        ({"versions": None}, "names 3 .20,22,24.; give one"),
+        ({"addon": NAME}, "at least two addons"),
+        ({"addon": " , "}, "at least two addons"),
+        ({"addon": "node:sqlite,node:sqlite", "prebuilt": True}, "part of Node"),
+        ({"axis": "node"}, "names 2 addons; .* --axis addon"),
+    ],
+)
+def test_wrong_comparisons_of_addons_are_one_sentence(changes: dict[str, object], word: str) -> None:
+    with pytest.raises(UsageError, match=word) as caught:
+        spec_of(**(PAIR | changes))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_shipped_binary_may_be_compared_with_node_sqlite() -> None:
+    assert spec_of(**(PAIR | {"addon": f"node:sqlite,{NAME}", "prebuilt": True, "cipher": "none"})).prebuilt
+
+
+def test_a_file_is_held_to_the_same_rules() -> None:
+    spec = spec_of(**PAIR)
+    for changes, word in (
+        ({"axis": "node"}, "axis = .addon. only"),
+        ({"versions": ("22,24",)}, "give one"),
+        ({"command": "js"}, "measures none"),
+    ):
+        with pytest.raises(UsageError, match=word):
+            checked(msgspec.structs.replace(spec, **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, ""),
+        ({"baseline": "13.0.3", "quick": True}, " --quick"),
+        ({"addon": f"{NAME}@12.11.1,13.0.3,11.10.0"}, ""),
+    ],
+)
+def test_the_command_line_compares_the_addons_again(changes: dict[str, object], line: str) -> None:
+    options = PAIR | changes
+    addons = str(options["addon"]).replace(" ", "")
+    baseline = f" --baseline {options['baseline']}" if "baseline" in options else ""
+    assert command_line(spec_of(**options)) == (
+        f"investigate sqlite --versions 24.11.1{baseline} --axis addon --addon {addons}{line}"
+    )
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "large.toml", "."])
+def test_what_is_no_spec_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("large.toml").write_bytes(b"#" * (MAX_BYTES + 1))
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_spec(Path(name))
