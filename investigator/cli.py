@@ -11,16 +11,20 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Literal, NoReturn
 
+import msgspec
 import typer
 
 from investigator import __version__, gate, listings, options, results, workflow
 from investigator.console import Console
 from investigator.errors import EXIT_INTERRUPTED, EXIT_OK, InvestigateError, UsageError
-from investigator.options import Choices, make_spec, native_profiles, native_spec, takes_choices
+from investigator.options import Choices, make_spec, native_profiles, native_spec, planted, takes_choices
 from investigator.outline import outline
 from investigator.profile_self import self_profile as profile_itself
+from investigator.selftest.explaining import attribute
+from investigator.selftest.report import render_text
+from investigator.selftest.run import run_selftest
 from investigator.spec import Spec, load_spec
-from investigator.store import disk_error, open_run
+from investigator.store import disk_error, encode_json, open_run
 
 app = typer.Typer(
     name="investigate",
@@ -230,6 +234,48 @@ def native(
         )
         result = workflow.native_only(spec, native_profiles(profile, spec.cipher), console)
         console.result(listings.native(result, json=json))
+
+
+@app.command(rich_help_panel="Look around")
+def selftest(
+    subset: Annotated[
+        Literal["ci", "full"], typer.Option(help="ci: at most ten minutes; full: every place and size.")
+    ] = "ci",
+    places: Annotated[str, typer.Option(help="Where slowdowns are planted, comma separated.")] = "",
+    sizes: Annotated[str, typer.Option(help="Planted sizes in percent, comma separated: 5,10,25.")] = "",
+    ops: Annotated[str, typer.Option(help="Operations they are planted in, comma separated.")] = "",
+    seeds: Annotated[int | None, typer.Option(help="Repetitions of every trial.")] = None,
+    node: Annotated[str, typer.Option(help="Node release that everything runs on.")] = "24.11.1",
+    explain: Annotated[bool, typer.Option(help="Also name the layers; the longer part.")] = True,
+    minutes: Annotated[
+        float | None, typer.Option(help="No explanation begins after so many minutes; resuming goes on.")
+    ] = None,
+    engine: options.EngineOption = "auto",
+    base_image: options.BaseImage = None,
+    out: options.Out = Path("reports/selftest"),
+    json: options.Json = False,
+) -> None:
+    """Plant slowdowns of known size and layer, and tell what this tool finds: its confusion matrix.
+
+    The same command goes on with a folder that is not finished.
+    """
+    with _program(quiet=json) as console:
+        wanted = planted(
+            subset=subset,
+            places=places,
+            sizes=sizes,
+            ops=ops,
+            seeds=seeds,
+            node=node,
+            explain=explain,
+            minutes=minutes,
+            engine=engine,
+            base_image=base_image,
+        )
+        report = run_selftest(
+            wanted, out or Path("reports/selftest"), console, attribute if explain else None
+        )
+        console.result(encode_json(msgspec.to_builtins(report)).decode() if json else render_text(report))
 
 
 @app.command(rich_help_panel="Look around")

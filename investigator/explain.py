@@ -205,4 +205,4 @@ def _profile_round(
             if reading.unavailable is None:
                 break
         else:
-            bench.observer.warning(reading.unavailable)
+            bench.observer.warning(reading.unavailable or "a profile failed")

@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from investigator.errors import UsageError
+from investigator.selftest.trials import Options as Planted
 from investigator.spec import QUICK, THOROUGH, USUAL, Axis, Command, Spec, checked
 from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER, PRODUCTION, VARIATIONS, Profile
 
@@ -364,6 +365,42 @@ def native_spec(
             base_image=base_image,
             cpus=cpus,
         )
+    )
+
+
+def planted(
+    *,
+    subset: Literal["ci", "full"],
+    places: str,
+    sizes: str,
+    ops: str,
+    seeds: int | None,
+    node: str,
+    explain: bool,
+    minutes: float | None,
+    engine: Literal["auto", "docker", "local"],
+    base_image: str | None,
+) -> Planted:
+    """Build the options of `investigate selftest`.
+
+    Raises:
+        UsageError: a size that is no number; names are checked where they are known.
+    """
+    try:
+        numbers = tuple(float(item) for item in _items(sizes))
+    except ValueError as error:
+        raise UsageError(f"--sizes {sizes[:80]!r} is no list of numbers such as 5,10,25.") from error
+    return Planted(
+        subset=subset,
+        places=_items(places),
+        sizes=numbers,
+        ops=_items(ops),
+        seeds=seeds,
+        node=node,
+        explain=explain,
+        minutes=minutes,
+        engine=engine,
+        base_image=base_image,
     )
 
 

@@ -70,11 +70,14 @@ def _layers(view: View) -> Iterator[str]:
             )
             yield _table(header, rows, right=range(2, 6))
         if found.symbols:
-            symbols = (
-                (code_span(s.name), *map(_text, (s.layer, s.before, s.after, s.delta))) for s in found.symbols
+            yield _table(
+                ("function (own time per call)", "layer", "before", "after", "change"),
+                (
+                    (code_span(s.name), *map(_text, (s.layer, s.before, s.after, s.delta)))
+                    for s in found.symbols
+                ),
+                right=range(2, 5),
             )
-            header = ("function (own time per call)", "layer", "before", "after", "change")
-            yield _table(header, symbols, right=range(2, 5))
         lines = [
             *(f"Cause: {_text(text)}" for text in found.causes),
             *(f"Tested and rejected: {_text(text)}" for text in found.rejected),
