@@ -29,8 +29,8 @@ LAYERS = (
     {"ablate"},
     {"experiments"},
     {"explain"},
-    {"workflow", "outline", "doctor", "housekeeping", "options", "profile_self"},
-    {"listings", "selftest"},
+    {"workflow", "outline", "doctor", "housekeeping", "profile_self"},
+    {"listings", "selftest", "options"},
     {"cli"},
     {"__main__"},
 )
