@@ -23,6 +23,7 @@ from investigator.protocol import (
     JobAddon,
     JobMode,
     JobOperation,
+    JobProbe,
     OperationFailed,
     Pass,
     SetUp,
@@ -78,6 +79,7 @@ def worker(tmp_path: Path) -> Worker:
         flags: tuple[str, ...] = (),
         addon: JobAddon | None = None,
         protocol: int = 1,
+        probe: JobProbe | None = None,
     ) -> Run:
         scratch = tmp_path / "scratch"
         scratch.mkdir(exist_ok=True)
@@ -96,6 +98,7 @@ def worker(tmp_path: Path) -> Worker:
             scratch=str(scratch),
             output=str(tmp_path / "events.jsonl"),
             calibrate_ns=2_000_000,
+            probe=probe,
         )
         job_file = tmp_path / "job.json"
         job_file.write_bytes(msgspec.json.encode(job))
@@ -406,3 +409,72 @@ def test_node_sqlite_behind_a_flag_is_told_with_the_flag() -> None:
     command = [str(NODE), "--no-experimental-sqlite", "-e", script]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
     assert "only under a flag; add --node-flags=--experimental-sqlite" in said
+
+
+FAKE_PROBE = str(ROOT / "tests" / "fakes" / "probe.cjs")
+
+
+def probe(**changes: object) -> JobProbe:
+    whole = JobProbe(
+        boundary=FAKE_PROBE,
+        boundary_napi=None,
+        core=FAKE_PROBE,
+        replay=None,
+        dialect="v8",
+        row_builder="bulk",
+        reason="there is no replay today",
+        core_reason="there is no core today",
+    )
+    return msgspec.structs.replace(whole, **changes)
+
+
+class TestProbe:
+    def test_passes_tell_the_cpu_time_of_the_main_thread(self, worker: Worker) -> None:
+        run = worker(operation("sync.mjs"), probe=probe())
+        assert {(p.main_user_us, p.main_system_us) for p in run.of(Pass)} == {(1000, 10)}
+
+    def test_without_a_probe_nobody_knows_it(self, worker: Worker) -> None:
+        run = worker(operation("sync.mjs"), operation("looped.mjs", "unprobed"))
+        assert {(p.main_user_us, p.main_system_us) for p in run.of(Pass)} == {(None, None)}
+        assert run.of(OperationFailed) == []
+        folds = {p.fold for p in run.of(Pass, "unprobed") if p.phase == "cold"}
+        # A fold of false: the context has no probe.
+        assert folds == {2}
+
+    def test_operations_get_the_probe_and_what_is_known_of_the_addon(self, worker: Worker) -> None:
+        run = worker(operation("looped.mjs", "probed"), probe=probe())
+        assert run.of(OperationFailed) == []
+        assert {p.calls for p in run.of(Pass, "probed")} == {COLD, LOOPS}
+
+    @pytest.mark.parametrize(
+        ("changes", "workload", "reason"),
+        [
+            ({"core": None}, "probed", "there is no core today"),
+            ({}, "replaying", "there is no replay today"),
+        ],
+    )
+    def test_what_was_not_built_gives_its_reason(
+        self, worker: Worker, changes: dict[str, object], workload: str, reason: str
+    ) -> None:
+        run = worker(operation("looped.mjs", workload), probe=probe(**changes))
+        assert reason in run.failure(workload).message
+
+    def test_a_loop_of_its_own_stands_in_for_the_calls(self, worker: Worker) -> None:
+        run = worker(operation("looped.mjs", "looped"))
+        cold, first, *_ = run.of(Pass)
+        # The first cold call is run() itself.
+        assert cold.fold == 1 * 1000 + COLD - 1
+        # One call for the checksum and those of the warm-up lie between.
+        assert first.fold == (COLD + 1 + WARMUP) * 1000 + LOOPS
+
+    def test_a_loop_that_is_no_function_is_refused(self, worker: Worker) -> None:
+        run = worker(operation("looped.mjs", "loop_is_no_function"))
+        assert "loop is not a function" in run.failure("loop_is_no_function").message
+
+    def test_the_heap_is_described(self, worker: Worker) -> None:
+        run = worker(operation("sync.mjs"))
+        [hello] = run.of(Hello)
+        assert hello.heap_limit_bytes is not None
+        assert hello.heap_limit_bytes > 1 << 24
+        assert hello.semi_space_bytes is not None
+        assert all(p.semi_space_bytes for p in run.of(Pass))
