@@ -37,8 +37,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str
     place: Place
-    thousandths: int
-    """Units of work for each event, times 1,000; 0 where the place has no variable, or plants nothing."""
+    millionths: int
+    """Units of work for each event, times 1,000,000; 0 where the place has no variable, or plants nothing."""
 
 
 class Workshop:
@@ -84,7 +84,7 @@ class Workshop:
 
 
 def environment(
-    node: NodeBuild, package: AddonPackage | None, label: str, place: Place, thousandths: int
+    node: NodeBuild, package: AddonPackage | None, label: str, place: Place, millionths: int
 ) -> Environment:
     """One side of a trial. Its label makes it unique; the variables would make its name endless."""
     return Environment(
@@ -93,7 +93,7 @@ def environment(
         node=node,
         addon=package,
         node_flags=place.node_flags,
-        variables=variables(place, thousandths),
+        variables=variables(place, millionths),
     )
 
 
@@ -123,12 +123,12 @@ def screen_plan(
     with_addon = command == "sqlite"
     low = None if patch == "o1" else patch
     sides = [(BASELINE, NOTHING, 0, low)] + [
-        (c.label, c.place, c.thousandths, low if c.place is NOTHING else patch) for c in candidates
+        (c.label, c.place, c.millionths, low if c.place is NOTHING else patch) for c in candidates
     ]
     environments, builds = [], {}
-    for label, place, thousandths, applied in sides:
+    for label, place, millionths, applied in sides:
         package = workshop.package(applied) if with_addon else None
-        made = environment(workshop.node, package, label, place, thousandths)
+        made = environment(workshop.node, package, label, place, millionths)
         environments.append(made)
         if with_addon:
             builds[made.id] = workshop.build(applied)

@@ -28,11 +28,11 @@ TRIES = 4
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """What one thousandth of a unit of work costs in one operation."""
+    """What one millionth of a unit of work costs in one operation."""
 
     place: str
     op: str
-    thousandths: int
+    millionths: int
     """What the pilot planted."""
     change_pct: float
     """What it measured."""
@@ -45,9 +45,9 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
         half = (self.ci_high_pct - self.ci_low_pct) / 2
         return half / self.change_pct if self.change_pct > 0 else math.inf
 
-    def thousandths_for(self, size_pct: float) -> int:
+    def millionths_for(self, size_pct: float) -> int:
         """What has to be planted for a size in percent of the operation's time."""
-        return max(1, round(self.thousandths * size_pct / self.change_pct))
+        return max(1, round(self.millionths * size_pct / self.change_pct))
 
 
 def rates(
@@ -99,7 +99,7 @@ def _measure(
     observer: Observer,
 ) -> Finished:
     nested = RunFolder(folder.path / f"pilot-{op}-{attempt}")
-    candidates = [Candidate(label=p.name, place=p, thousandths=planted[p.name]) for p in places]
+    candidates = [Candidate(label=p.name, place=p, millionths=planted[p.name]) for p in places]
     stored = screen_plan(
         workshop,
         run_id=nested.name,
@@ -113,7 +113,7 @@ def _measure(
     return measure(stored, nested, workshop.engine, observer)[1]
 
 
-def _rate(finished: Finished, place: Place, op: str, thousandths: int) -> Rate:
+def _rate(finished: Finished, place: Place, op: str, millionths: int) -> Rate:
     candidate = identifiers(finished.stored)[place.name]
     wall = next(
         (
@@ -129,7 +129,7 @@ def _rate(finished: Finished, place: Place, op: str, thousandths: int) -> Rate:
     return Rate(
         place=place.name,
         op=op,
-        thousandths=thousandths,
+        millionths=millionths,
         change_pct=wall.change_pct,
         ci_low_pct=wall.ci_low_pct,
         ci_high_pct=wall.ci_high_pct,
@@ -139,4 +139,4 @@ def _rate(finished: Finished, place: Place, op: str, thousandths: int) -> Rate:
 def _next(rate: Rate) -> int:
     """What the next pilot plants: as much as comes near the aim, ten times more where nothing was seen."""
     factor = AIM_PCT / rate.change_pct if rate.change_pct > AIM_PCT / 10 else 10.0
-    return max(1, round(rate.thousandths * factor))
+    return max(1, round(rate.millionths * factor))

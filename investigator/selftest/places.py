@@ -19,7 +19,7 @@ its length alone moves the stack, and with it times."""
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """One way of making an operation slower.
 
-    A *sized* one has a variable that holds thousandths of a unit of work for each event (a row, a step, a
+    A *sized* one has a variable that holds millionths of a unit of work for each event (a row, a step, a
     call); how many make so many percent of an operation is found by a pilot. Others are just there, and are
     judged on the layer only.
     """
@@ -30,13 +30,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """What it does, for people."""
     pilots: dict[str, int] = {}
-    """Operation to the thousandths with which its pilot begins, near 40 % of the operation's time. Empty
+    """Operation to the millionths with which its pilot begins, near 40 % of the operation's time. Empty
     for unsized ones."""
     ops: tuple[str, ...] = ()
     """Operations of an unsized one."""
     variable: str | None = None
     """Name without `VARIABLE`."""
-    thousandths: int = 0
+    millionths: int = 0
     """Of an unsized one with a variable."""
     node_flags: tuple[str, ...] = ()
     patch: Patch = "sized"
@@ -62,42 +62,42 @@ SIZED: Final = (
         layer="native_core",
         text="arithmetic in every sqlite3_step",
         variable="STEP",
-        pilots={"select_range": 20_000, "select_point": 50_000},
+        pilots={"select_range": 20_000_000, "select_point": 50_000_000},
     ),
     Place(
         name="core_cipher",
         layer="native_core",
         text="arithmetic for every page that is deciphered",
         variable="CIPHER",
-        pilots={"select_uncached": 215_000},
+        pilots={"select_uncached": 300_000_000},
     ),
     Place(
         name="boundary_row",
         layer="boundary",
         text="properties set through V8's API for the rows",
         variable="ROW",
-        pilots={"select_range": 450, "select_iterate": 900},
+        pilots={"select_range": 130_000, "select_iterate": 250_000},
     ),
     Place(
         name="boundary_bind",
         layer="boundary",
         text="strings converted to UTF-8 for the bound parameters",
         variable="BIND",
-        pilots={"bind_text_ascii_200": 260, "insert_row": 6_000},
+        pilots={"bind_text_ascii_200": 60_000, "insert_row": 1_500_000},
     ),
     Place(
         name="engine_wrapper",
         layer="engine",
         text="JavaScript around every call of a statement",
         variable="WRAPPER",
-        pilots={"select_range": 300_000, "insert_row": 800_000},
+        pilots={"select_range": 250_000_000, "insert_row": 800_000_000},
     ),
     Place(
         name="os_read",
         layer="os",
         text="pages read from an open file in sqlite3_step",
         variable="READ",
-        pilots={"select_range": 80, "insert_row": 12_000},
+        pilots={"select_range": 75_000, "insert_row": 12_000_000},
     ),
 )
 
@@ -123,7 +123,7 @@ UNSIZED: Final = (
         layer="gc",
         text="50,000 bytes too much reported as external memory for every row",
         variable="EXTERNAL",
-        thousandths=50_000_000,
+        millionths=50_000_000_000,
         ops=("select_range",),
     ),
     Place(
@@ -139,7 +139,7 @@ UNSIZED: Final = (
         layer="native_core",
         text="a slow malloc: 200 allocations more for each one that SQLite makes",
         variable="MALLOC",
-        thousandths=200_000,
+        millionths=200_000_000,
         ops=("bind_text_ascii_10k",),
     ),
 )
@@ -148,12 +148,11 @@ PLACES: Final = (*SIZED, *UNSIZED)
 VARIABLES: Final = tuple(place.variable for place in PLACES if place.variable is not None)
 
 
-def variables(place: Place, thousandths: int) -> dict[str, str]:
+def variables(place: Place, millionths: int) -> dict[str, str]:
     """Environment variables of a process in which `place` has this size, and all others have none.
 
     The names are the same in every environment, and all values have the same length.
     """
     return {
-        f"{VARIABLE}{name}": f"{thousandths if name == place.variable else 0:0{DIGITS}d}"
-        for name in VARIABLES
+        f"{VARIABLE}{name}": f"{millionths if name == place.variable else 0:0{DIGITS}d}" for name in VARIABLES
     }

@@ -228,7 +228,7 @@ def _rate_table(rates: Sequence[Rate]) -> tuple[Row, ...]:
             (
                 r.place,
                 r.op,
-                f"{r.thousandths / 1000:g}",
+                f"{r.millionths / 1e6:g}",
                 _pct(r.change_pct),
                 f"{_pct(r.ci_low_pct)} to {_pct(r.ci_high_pct)}",
             )

@@ -193,10 +193,10 @@ class _Session:
 
     def _candidate(self, trial: Trial) -> Candidate:
         place = place_of(trial)
-        amount = place.thousandths
+        amount = place.millionths
         if trial.size_pct is not None:
-            amount = self.rates[trial.place, trial.op].thousandths_for(trial.size_pct)
-        return Candidate(label=trial.label, place=place, thousandths=amount)
+            amount = self.rates[trial.place, trial.op].millionths_for(trial.size_pct)
+        return Candidate(label=trial.label, place=place, millionths=amount)
 
     def _store(self) -> SelftestReport:
         report = SelftestReport(

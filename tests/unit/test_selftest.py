@@ -61,7 +61,7 @@ def test_every_layer_is_planted() -> None:
 def test_sized_places_have_a_variable_and_unsized_ones_something_that_works() -> None:
     assert all(place.variable and place.patch == "sized" for place in SIZED)
     assert all(
-        (place.variable is not None) == (place.thousandths > 0)
+        (place.variable is not None) == (place.millionths > 0)
         and (place.variable or place.node_flags or place.patch == "o1")
         for place in UNSIZED
     )
@@ -92,14 +92,14 @@ def test_a_rate_scales_what_the_pilot_planted() -> None:
     rate = Rate(
         place="core_step",
         op="select_range",
-        thousandths=20_000,
+        millionths=20_000,
         change_pct=40.0,
         ci_low_pct=38,
         ci_high_pct=42,
     )
-    assert rate.thousandths_for(40.0) == 20_000
-    assert rate.thousandths_for(3.0) == 1_500
-    assert rate.thousandths_for(0.000_01) == 1
+    assert rate.millionths_for(40.0) == 20_000
+    assert rate.millionths_for(3.0) == 1_500
+    assert rate.millionths_for(0.000_01) == 1
 
 
 # -- trials -----------------------------------------------------------------------------------------------

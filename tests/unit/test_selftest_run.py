@@ -34,7 +34,7 @@ OPTIONS = Options(
     places=("core_step", "os_read", "nothing"), ops=("select_range",), sizes=(10.0, 25.0), seeds=1
 )
 BASE_NS = 20_000.0
-UNIT_NS = {"STEP": 700.0, "READ": 20_000.0}
+UNIT_NS = {"STEP": 700.0, "READ": 110_000.0}
 """What a unit for each event costs in a call."""
 
 
@@ -47,7 +47,7 @@ class PlantedEngine(WorkerEngine):
         self.call_ns = BASE_NS
 
     def run(self, task: Task, started: Started | None = None) -> TaskOutcome:
-        planted = {name: int(task.environment[f"{VARIABLE}{name}"]) / 1000 for name in self.units}
+        planted = {name: int(task.environment[f"{VARIABLE}{name}"]) / 1e6 for name in self.units}
         self.call_ns = BASE_NS + sum(amount * self.units[name] for name, amount in planted.items())
         return super().run(task, started)
 
@@ -135,16 +135,16 @@ def test_what_is_planted_is_found_in_its_size(start: Start, tmp_path: Path) -> N
 
 
 def test_a_pilot_that_planted_far_too_little_is_repeated(start: Start, engine: PlantedEngine) -> None:
-    engine.units = {"STEP": 20.0, "READ": 20_000.0}  # 2 % at first
+    engine.units = {"STEP": 20.0, "READ": 110_000.0}  # 2 % at first
     report = start()
     (step, _) = report.rates
-    assert step.thousandths > 20_000
-    assert step.thousandths_for(25.0) == pytest.approx(0.25 * BASE_NS / 20.0 * 1000, rel=0.1)
+    assert step.millionths > 20_000_000
+    assert step.millionths_for(25.0) == pytest.approx(0.25 * BASE_NS / 20.0 * 1e6, rel=0.1)
     assert all(o.size_right for o in report.outcomes if o.trial.size_pct is not None)
 
 
 def test_a_plant_without_any_effect_stops_the_self_test(start: Start, engine: PlantedEngine) -> None:
-    engine.units = {"STEP": 0.0, "READ": 20_000.0}
+    engine.units = {"STEP": 0.0, "READ": 110_000.0}
     with pytest.raises(HostUnfitError, match="core_step shows no effect on select_range"):
         start()
 
