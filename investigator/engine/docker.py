@@ -227,7 +227,7 @@ class DockerEngine:
         with daemon_errors(f"tell the process of {task.purpose}"):
             container.reload()
         init = int(container.attrs["State"].get("Pid") or 0)
-        return command_below(init, str(container.id)) if init > 0 else None
+        return command_below(init, str(container.id), GUARD) if init > 0 else None
 
     def _wait(self, container: Container, task: Task) -> bool:
         """Sleep in one request until the container ends (True) or its time is up (False)."""

@@ -36,21 +36,28 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def command_below(init: int, container: str) -> int | None:
-    """The command that `init`, the first process of a container, has started.
+def command_below(init: int, container: str, guard: str) -> int | None:
+    """The command that `init`, the first process of a container, has started, once `guard` has become it.
 
     None where `init` is no process of that container on this machine: the daemon runs in a virtual machine or
     on another host, so that its process ids mean nothing here.
     """
     deadline_s = time.monotonic() + _APPEARS_S
     while _in_container(init, container):
-        # The guard of the engine detaches itself and is adopted: it comes after the command.
-        if below := children(init):
+        # What the guard detaches is adopted: it comes after the command.
+        if (below := children(init)) and guard not in _arguments(below[0]):
             return below[0]
         if time.monotonic() > deadline_s:
             break
         time.sleep(0.002)
     return None
+
+
+def _arguments(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
+    except OSError:
+        return []
 
 
 def _in_container(pid: int, container: str) -> bool:

@@ -37,7 +37,7 @@ _TRIAL = ("dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1500000")
 _ROOT = Frame("node", "node::Start")
 _COLLECTOR = Frame("node", "v8::internal::Heap::CollectGarbage")
 _API = Frame("node", "Builtins_CallApiCallback")
-_IN_API = re.compile(r"v8::(?!internal::)")
+_IN_API = re.compile(r"v8::(?!internal::|base::|bigint::|platform::)")
 _UNDER_JS = Frame("unknown", "[libc under JS]")
 
 

@@ -61,7 +61,15 @@ class Symbolizer:
         wanted = address if leaf else address - 1
         frame = self._frames.get(wanted)
         if frame is None:
-            frame = self._frames[wanted] = self._find(wanted)
+            frame = self._find(wanted)
+            if (
+                not leaf
+                and frame.symbol.startswith("[")
+                and (start := self._find(address)).origin in _MANGLED
+            ):
+                # V8 gives the C++ function that JS has called by its first address.
+                frame = start
+            self._frames[wanted] = frame
         return frame
 
     def _find(self, address: int) -> Frame:

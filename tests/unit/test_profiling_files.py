@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from investigator.engine.interface import Mount
 from investigator.profiling.demangle import demangle, nested_name
-from investigator.profiling.elf import read_symbols
+from investigator.elf import read_symbols
 from investigator.profiling.memory import Mapping, Memory, read_maps
 from investigator.profiling.repair import Mender, is_call
 from investigator.profiling.samples import Sample, UnusableError, Window, in_windows, lost
@@ -390,6 +390,11 @@ def test_a_return_address_belongs_to_the_call_before_it(tmp_path: Path) -> None:
         "Bind",
         "v8::internal::String::WriteUtf8",
     ]
+
+
+def test_a_function_given_by_its_first_address_is_found(tmp_path: Path) -> None:
+    (stack,) = symbolizer(tmp_path).stacks({RawStack("main", (0x30010, 0x20000)): 1})
+    assert stack.frames[0] == Frame("addon", "Bind")
 
 
 def test_a_stripped_addon_is_told_apart_from_a_stub(tmp_path: Path) -> None:
