@@ -11,6 +11,7 @@
 #else
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <time.h>
 #endif
 
 namespace probe {
