@@ -2,7 +2,8 @@
 # and for the linker what keeps an addon's own symbols to itself.
 #
 # Variables: napi_version is the newest Node-API of this Node that the code knows (0: none), core_folder holds the C
-# sources of the core module, sqlite_folder the addon's sqlite3.h and sqlite_object its object file ("" without one).
+# sources of the core module, sqlite_folder the addon's sqlite3.h and sqlite_object its object file ("" without one),
+# sqlite_place the place in a page at which its code lies in the addon ("": anywhere).
 
 {
   'variables': {
@@ -10,6 +11,7 @@
     'core_folder%': '',
     'sqlite_folder%': '',
     'sqlite_object%': '',
+    'sqlite_place%': '',
   },
   'target_defaults': {
     'default_configuration': 'Release',
@@ -53,7 +55,11 @@
           'include_dirs': ['<(core_folder)', '<(sqlite_folder)'],
           'cflags_c': ['-std=c11'],
           'libraries': ['<(sqlite_object)', '-lm'],
-          'conditions': [['OS=="linux"', { 'libraries': ['-ldl', '-pthread'] }]],
+          'conditions': [
+            ['OS=="linux"', { 'libraries': ['-ldl', '-pthread'] }],
+            # The last of the sources, so that the object file comes next.
+            ['sqlite_place!=""', { 'sources': ['place.S'], 'defines': ['SQLITE_PLACE=<(sqlite_place)'] }],
+          ],
         },
       ],
     }],

@@ -11,7 +11,7 @@ LAYERS = (
     {"errors", "text", "units", "observer", "protocol", "stats"},
     {"cache", "archives", "console"},
     {"operations", "spec", "resources", "store", "host", "npm_client", "exchange"},
-    {"engine", "base_image", "nodes", "addons", "patches", "build_log"},
+    {"engine", "base_image", "nodes", "addons", "patches", "build_log", "elf"},
     {"plan", "workloads"},
     {"build", "native", "probes", "sqlite_calls"},
     {"invoke", "prepare"},
