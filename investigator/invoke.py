@@ -4,6 +4,7 @@ The worker's files are hostile input: they are bounded in size, decoded strictly
 plan said must run (Node build, addon binary, operations).
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -23,6 +24,7 @@ from investigator.text import clean_text
 MAX_EVENTS_BYTES = 64 << 20
 MAX_TIMEOUT_S = 6 * 3600.0
 """Whatever a worker claims that its calls cost."""
+_ERROR_LINE = re.compile(r"(?:[A-Za-z_$][\w$.]*(?:Error|Exception)\b|\S*node: bad option)")
 _DECODER = msgspec.json.Decoder(protocol.Event)
 
 
@@ -408,14 +410,21 @@ def _reason(outcome: Outcome, fallen: protocol.Failed | None, damage: str | None
         return "was killed because it used more memory than the task may; make the workload smaller."
     if fallen is not None:
         return f"the worker could not go on in {fallen.stage}: {fallen.message}"
-    tail = outcome.stderr.strip().splitlines()[-1:]
-    said = f"; it last said: {tail[0][:300]}" if tail else ""
+    told = _said(outcome.stderr)
+    said = f"; it said: {told}" if told else ""
     code = outcome.exit_code or 0
     if code > 128:
         return f"the process crashed with signal {code - 128}{said}."
     if damage is not None:
         return f"the worker ended with status {code}, but {damage}{said}."
     return f"the worker ended early with status {code}{said}."
+
+
+def _said(stderr: str) -> str:
+    """The line that names an error, as Node writes it; else the last one."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    named = [line for line in lines if _ERROR_LINE.match(line)]
+    return (named or lines or [""])[-1][:300]
 
 
 def _impostor(around: Surroundings, environment: Environment, events: Sequence[protocol.Event]) -> str | None:

@@ -135,9 +135,12 @@ def find_baseline(
     if wanted is None:
         return environments[0].id
     release = wanted.removeprefix("v")
+    exact = [e for e in environments if release in _answers_to(e, axis)]
     for matches in (
         [e for e in environments if wanted in {e.label, e.id}],
-        [e for e in environments if release in _answers_to(e, axis)],
+        # In 24.11.1,fix=path:./out the one without a label is what 24.11.1 means.
+        [e for e in exact if e.label is None],
+        exact,
         [e for e in environments if any(name.startswith(f"{release}.") for name in _answers_to(e, axis))],
     ):
         if len(matches) == 1:

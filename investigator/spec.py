@@ -26,8 +26,8 @@ FailOn = Literal["slower", "none"]
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _PARAM_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_EXPLAIN = re.compile(r"all|none|[1-9]\d{0,2}")
-_CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?){0,63}")
+_EXPLAIN = re.compile(r"all|none|[1-9][0-9]{0,2}")
+_CPUS = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?){0,63}")
 _NODE_FLAG = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]*(=[A-Za-z0-9_.,:/+-]*)?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 _PATH_ITEM = re.compile(r"(\s*(?:[^=<>~^|*:]+=\s*)?path:\s*)(.*\S)\s*", re.DOTALL)

@@ -101,6 +101,23 @@ def test_builds_are_recorded_and_share_the_amalgamation(finished: Path) -> None:
     assert all("-O3" in b["flags"]["sqlite3.c"] for b in builds.values())
 
 
+def test_the_known_regression_lies_in_the_boundary(finished: Path) -> None:
+    """A busy machine may leave it unknown; nothing may put it elsewhere."""
+    (found,) = json.loads((finished / "summary.json").read_text())["attributions"]
+    assert (found["op"], found["recurred"]) == ("bind_text_ascii_10k", True)
+    assert found["layer"] in {"boundary", "unknown"}, found["reason"]
+    subtraction = found["methods"][0]
+    assert subtraction["unavailable"] is None
+    assert subtraction["layers"]["boundary"]["share"] > 0.8
+    assert any("Utf8" in symbol["name"] for symbol in found["symbols"][:5])
+    assert found["causes"] == [] or found["causes"][0]["kind"] != "addon_source"
+    for name in found["evidence"]:
+        assert any((finished / name).iterdir())
+    for path in finished.glob("explain/*/*.json"):
+        assert str(cache_root()) not in path.read_text(), path
+    assert json.loads(next(finished.glob("explain/*/profiles/*.speedscope.json")).read_text())["profiles"]
+
+
 def test_show_says_the_same_offline(finished: Path) -> None:
     before = (finished / "summary.json").read_bytes()
     shown = investigate("show", finished, "--json", cwd=finished.parent)
