@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
-from investigator.engine.interface import Mount
 from investigator.elf import SymbolTable, read_symbols
+from investigator.engine.interface import Mount
 
 KERNEL_FROM = 1 << 63
 """Addresses from here on are the kernel's, on x86-64 and arm64."""

@@ -25,7 +25,7 @@ def plus(cost: Cost, **more: float) -> Cost:
 def table_of(
     costs: Mapping[str, Cost], *, twin_costs: Mapping[str, Cost] | None = None, noise: float = 0.01
 ) -> pd.DataFrame:
-    """Six passes of each operation in eight rounds, twice a round; `twin_costs` where twins see something else."""
+    """Six passes an operation, eight rounds, twice a round; `twin_costs` where twins see something else."""
     rng = np.random.default_rng(3)
     rows = []
     for environment, cost in costs.items():

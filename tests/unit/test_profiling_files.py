@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from investigator.elf import read_symbols
 from investigator.engine.interface import Mount
 from investigator.profiling.demangle import demangle, nested_name
-from investigator.elf import read_symbols
 from investigator.profiling.memory import Mapping, Memory, read_maps
 from investigator.profiling.repair import Mender, is_call
 from investigator.profiling.samples import Sample, UnusableError, Window, in_windows, lost
