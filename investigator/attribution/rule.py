@@ -1,9 +1,8 @@
 """The rule under which a layer is named: two methods agree, one layer holds the change, little is left over.
 
-Subtraction cannot always divide what lies outside of SQLite's core: JavaScript around the calls is in no
-twin, and an operation may have no twin of its boundary. It is then ``outside_core``, boundary and engine
-together, and the profile says which of the two it is; what the methods must agree on are the groups that both
-can tell apart.
+Subtraction cannot divide all of what lies outside of SQLite's core: the twin of the boundary runs the addon's
+own JavaScript too, and an operation may have no such twin (``outside_core``). The profile says which of the
+two it is, boundary or engine; what the methods must agree on are the groups that both can tell apart.
 """
 
 from collections.abc import Mapping
@@ -125,6 +124,8 @@ def group_of(layer: str, subtraction: Method) -> str:
     """The part of subtraction in which a layer lies."""
     if layer in subtraction.layers:
         return layer
+    if layer == "engine" and "boundary" in subtraction.layers:
+        return "boundary"  # the twin runs the JavaScript around the calls as well
     if OUTSIDE_CORE in subtraction.layers and layer in OUTSIDE:
         return OUTSIDE_CORE
     if UNDIVIDED in subtraction.layers and layer not in NOT_UNDIVIDED:

@@ -139,6 +139,14 @@ def test_javascript_that_no_twin_contains_is_told_by_the_profile() -> None:
     assert ruling({"a": BASE, "b": slow}).layer == "engine"
 
 
+def test_javascript_that_the_twin_runs_too_is_told_by_the_profile() -> None:
+    """The addon's own JavaScript around its calls: the replay has it as well."""
+    slow = plus(BASE, engine=6000.0)
+    in_twin = {"a": BASE, "b": plus(BASE, boundary=6000.0)}
+    found = ruling({"a": BASE, "b": slow}, twin_costs=in_twin)
+    assert (found.layer, found.agree) == ("engine", True)
+
+
 def test_twins_that_do_not_make_up_the_operation_are_not_used() -> None:
     twins = {name: plus(BASE, native_core=8000.0) for name in "ab"}
     found = ruling({"a": BASE, "b": plus(BASE, boundary=6000.0)}, twin_costs=twins)
