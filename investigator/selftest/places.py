@@ -76,14 +76,14 @@ SIZED: Final = (
         layer="boundary",
         text="properties set through V8's API for the rows",
         variable="ROW",
-        pilots={"select_range": 130_000, "select_iterate": 250_000},
+        pilots={"select_range": 8_000, "select_iterate": 15_000},
     ),
     Place(
         name="boundary_bind",
         layer="boundary",
         text="strings converted to UTF-8 for the bound parameters",
         variable="BIND",
-        pilots={"bind_text_ascii_200": 60_000, "insert_row": 1_500_000},
+        pilots={"bind_text_ascii_200": 3_800, "insert_row": 94_000},
     ),
     Place(
         name="engine_wrapper",
@@ -115,7 +115,7 @@ UNSIZED: Final = (
         layer="gc",
         text="a new space of one megabyte",
         node_flags=("--max-semi-space-size=1",),
-        ops=("map_fill",),
+        ops=("json_parse", "string_concat"),
         command="js",
     ),
     Place(
