@@ -153,7 +153,7 @@ def test_what_is_asked_for_is_what_is_planted() -> None:
         (Options(places=("gc_storm",)), "gc_storm"),
         (Options(sizes=(0.1,)), "0.1"),
         (Options(sizes=(float("nan"),)), "nan"),
-        (Options(ops=("json_parse",)), "json_parse"),
+        (Options(ops=("regex_emails",)), "regex_emails"),
         (Options(seeds=0), "seeds"),
         (Options(places=("core_cipher",), ops=("select_point",)), "no trial"),
     ],
