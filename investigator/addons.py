@@ -59,6 +59,8 @@ class AddonPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it has ciphers at all (better-sqlite3 and node:sqlite have none)."""
     patch_sha256: str | None = None
     """Digest of the patch that was applied to `directory`, if any."""
+    own_patch: bool = False
+    """Whether this program wrote that patch (a swap): its build may share objects with the plain release."""
     dependencies: Mapping[str, str] = {}
     """Exact versions of what lies in its ``node_modules`` (bindings, node-addon-api)."""
     napi: int | None = None

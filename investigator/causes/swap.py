@@ -144,7 +144,7 @@ def swapped_package(package: AddonPackage, region: SourceRegion, side: Side) -> 
 def _patched(package: AddonPackage, patch: str, file: Path) -> AddonPackage | NoSwap:
     write_atomic(file, patch.encode("utf-8", errors="surrogateescape"))
     try:
-        return addons.patched(package, str(file))
+        return msgspec.structs.replace(addons.patched(package, str(file)), own_patch=True)
     except InvestigateError as error:
         return NoSwap(reason=f"the other code path cannot be written into the package: {error}")
 
