@@ -259,4 +259,4 @@ def _one_cpu(folder: RunFolder, op: str, pair: tuple[str, str]) -> Iterator[str]
     low, high = (wall_by_round(table, op, side) for side in pair)
     effect = np.nanmedian(np.log(high / low)) if np.isfinite(high / low).any() else np.nan
     if np.isfinite(effect):
-        yield f"on one processor the change is {np.expm1(effect) * 100:+.0f} %: other threads take part"
+        yield f"with one processor for all threads the change is {np.expm1(effect) * 100:+.0f} %"

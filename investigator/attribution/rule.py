@@ -77,7 +77,7 @@ def _judge_shares(subtraction: Method, profile: Method, first: str, second: str)
         return Ruling(
             layer=second,  # type: ignore[arg-type]
             reason=f"both methods put it there: {_range(one)} of the change by subtraction"
-            f"{_grouped(first)}, {_range(other)} by the profile",
+            f"{_grouped(first, second)}, {_range(other)} by the profile",
             agree=True,
         )
     if max(one.share, other.share) <= HALF:
@@ -176,8 +176,8 @@ def _said(name: str) -> str:
     }.get(name, name)
 
 
-def _grouped(name: str) -> str:
-    return " (boundary and engine together)" if name == OUTSIDE_CORE else ""
+def _grouped(name: str, layer: str) -> str:
+    return "" if name == layer else " (boundary and engine together)"
 
 
 def _range(layer: LayerShare) -> str:
