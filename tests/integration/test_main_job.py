@@ -103,8 +103,9 @@ def test_builds_are_recorded_and_share_the_amalgamation(finished: Path) -> None:
 
 def test_the_known_regression_lies_in_the_boundary(finished: Path) -> None:
     """A busy machine may leave it unknown; nothing may put it elsewhere."""
-    (found,) = json.loads((finished / "summary.json").read_text())["attributions"]
-    assert (found["op"], found["recurred"]) == ("bind_text_ascii_10k", True)
+    explained = json.loads((finished / "summary.json").read_text())["attributions"]
+    found = {each["op"]: each for each in explained}["bind_text_ascii_10k"]
+    assert found["recurred"]
     assert found["layer"] in {"boundary", "unknown"}, found["reason"]
     subtraction = found["methods"][0]
     assert subtraction["unavailable"] is None
