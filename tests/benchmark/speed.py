@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-DEFAULT = ("sqlite", "--versions", "20,22,24")
+DEFAULT = ("sqlite", "--versions", "20,22,24", "--no-explain")
 
 
 def measure(*options: str) -> None:

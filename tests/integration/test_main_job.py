@@ -63,7 +63,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory, docker_engine: object) ->
     folder = tmp_path_factory.mktemp("main")
     investigate(
         "sqlite", "--versions", VERSIONS, "--addon", ADDON, "--engine", "docker",
-        "--ops", "bind_text_ascii_20,bind_text_ascii_10k", "--rounds", 7, "--budget", 2, "--out", "run",
+        "--ops", "bind_text_ascii_20,bind_text_ascii_10k", "--rounds", 7, "--budget", 2,
+        "--explain", 1, "--out", "run",
         cwd=folder,
     )  # fmt: skip
     return folder / "run"
