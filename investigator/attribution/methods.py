@@ -84,7 +84,8 @@ def subtract(pair: Pair, low: Terms, high: Terms, seed: int = 1) -> tuple[Method
     # The twins make up the faster version but not the slower one: what was added is in none of them.
     note = (
         f"the addon's own calls explain {found.layers['boundary'].share * 100:.0f} % of the change, "
-        f"{left * 100:.0f} % lie in none of the twins, as JavaScript around the calls does"
+        f"{left * 100:.0f} % lie in none of the twins: JavaScript around the calls, or memory that they do "
+        "not touch"
     )
     return _outside_core(low, high, seed, note)
 

@@ -60,7 +60,7 @@ def _layers(view: View) -> Iterator[str]:
         yield f"### {code_span(found.op)} on {_text(found.candidate)}: {_text(found.layer)}"
         yield (
             f"{_text(found.change)} ({_text(found.interval)}), {_text(found.delta)} per call. "
-            f"{_text(found.sentence)}."
+            f"{_text(found.sentence[:1].upper() + found.sentence[1:])}."
         )
         if found.parts:
             header = ("layer", "method", "before", "after", "change", "share", "95 % interval")
