@@ -53,7 +53,6 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     without_twin: dict[str, str]
     """The same keys to the reason why there is none."""
     profiler: Profiler
-    failures: tuple[Failure, ...]
 
 
 def targets(analysis: Analysis, wanted: str) -> tuple[Target, ...]:
