@@ -2,16 +2,21 @@
 
 An entry is a directory ``<root>/<kind>/<key>``. It is made in a temporary sibling, gets a stamp with the
 digests of its key files last, and is renamed into place. The lock is the kernel's: it dies with its process.
+
+Whoever takes an entry holds it: a shared lock on its stamp, which also dies with the process, keeps it from
+being removed (`cache_limit`), and the stamp's time says when it was used last.
 """
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +36,10 @@ _KEY: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+=-]{0,179}")
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _INNER: Final = re.compile(r"\[Errno (\d+)\]")
 _DENIED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST})
+
+_held: dict[Path, int] = {}
+"""Descriptors of the stamps that this process holds, by entry."""
+_holding: Final = threading.Lock()
 
 
 def cache_root() -> Path:
@@ -87,17 +96,60 @@ def filled(
         HostUnfitError: the disk is full, or the cache directory cannot be written.
     """
     directory = entry(kind, key)
-    if is_sound(directory):
+    if hold(directory) and is_sound(directory):
         return directory
     tell = notify or _silent
     try:
         _make_open_directory(directory.parent)
-        with _locked(directory, tell):
-            if not is_sound(directory):
+        with locked(directory, tell):
+            if not (hold(directory) and is_sound(directory)):
+                release([directory])
                 _refill(directory, fill, tuple(key_files), tell)
+                hold(directory)
     except OSError as error:
         raise _unfit(error, directory) from error
     return directory
+
+
+def hold(directory: Path) -> bool:
+    """Take a complete entry into use until `release` or the end of this process; False where there is none.
+
+    Where the file system has no locks the entry is taken without one.
+    """
+    stamp = directory / STAMP
+    with _holding:
+        try:
+            known = _held.get(directory)
+            handle = os.open(stamp, os.O_RDONLY) if known is None else known
+        except OSError:
+            return False
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        # Between opening and locking it may have been removed, or made anew.
+        if not _is_same(handle, stamp):
+            _held.pop(directory, None)
+            os.close(handle)
+            return False
+        with contextlib.suppress(OSError):  # somebody else's cache, only read here
+            os.utime(handle)
+        _held[directory] = handle
+        return True
+
+
+def release(directories: Iterable[Path] | None = None) -> None:
+    """Give entries up that this process holds, all of them for None: from now on they may be removed."""
+    with _holding:
+        for directory in list(_held) if directories is None else list(directories):
+            handle = _held.pop(directory, None)
+            if handle is not None:
+                os.close(handle)
+
+
+def _is_same(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except OSError:
+        return False
 
 
 def write_text(path: Path, text: str) -> None:
@@ -143,7 +195,8 @@ def _sha256(path: Path, _size: int, _mtime_ns: int, _inode: int) -> str:
 
 
 @contextlib.contextmanager
-def _locked(directory: Path, tell: Notify) -> Iterator[None]:
+def locked(directory: Path, tell: Notify) -> Iterator[None]:
+    """Be the only one who makes or removes an entry; waits, and says so, while somebody else does."""
     lock = filelock.FileLock(directory.parent / f".{directory.name}.lock", mode=0o644)
     try:
         lock.acquire(timeout=0)
@@ -161,10 +214,10 @@ def _refill(
 ) -> None:
     # Nobody else works under this key's lock, so whatever lies here was left by a killed process.
     for stale in directory.parent.glob(f".tmp-{directory.name}-~*"):
-        _remove(stale)
+        remove(stale)
     if directory.exists():
         tell(f"the cache entry {directory} is damaged and is made again")
-        _remove(directory)
+        remove(directory)
     work = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".tmp-{directory.name}-~"))
     try:
         fill(work)
@@ -175,10 +228,10 @@ def _refill(
         work.replace(directory)
     finally:
         if work.exists():
-            _remove(work)
+            remove(work)
 
 
-def _remove(directory: Path) -> None:
+def remove(directory: Path) -> None:
     """Delete a tree, also one whose directories are read-only (packages may contain such)."""
     for folder, _names, _files in os.walk(directory):
         Path(folder).chmod(0o755)

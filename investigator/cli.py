@@ -290,11 +290,12 @@ def clean(
     cache: Annotated[
         bool, typer.Option("--cache", help="Also the downloaded releases and the builds.")
     ] = False,
+    keep: options.Keep = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
 ) -> None:
     """Remove what killed runs left: containers and scratch folders; with --cache everything downloaded."""
     with _program() as console:
-        console.result(listings.clean(cache=cache, dry_run=dry_run))
+        console.result(listings.clean(cache=cache, dry_run=dry_run, keep_bytes=options.keep_bytes(keep)))
 
 
 # -- what the commands share --------------------------------------------------------------------------------

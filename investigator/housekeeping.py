@@ -12,11 +12,12 @@ from pathlib import Path
 
 from investigator import units
 from investigator.cache import cache_root
+from investigator.cache_limit import keep_within, size_bytes
 from investigator.engine.choose import SCRATCH_FOLDER
 from investigator.engine.daemon import connect, sweep
 from investigator.engine.files import sweep_scratch
 from investigator.engine.local import MEMORY
-from investigator.errors import EngineMissingError
+from investigator.errors import EngineMissingError, UsageError
 from investigator.store import single_process
 
 _TEMPORARY = re.compile(r"investigate-(?:addon|base|host|io|load|node|npm|profile)-[a-z0-9_]{8}")
@@ -24,18 +25,29 @@ _TEMPORARY = re.compile(r"investigate-(?:addon|base|host|io|load|node|npm|profil
 _TEMPORARY_AGE_S = 24 * 3600
 
 
-def clean(*, cache: bool, dry_run: bool) -> tuple[str, ...]:
+def clean(*, cache: bool, dry_run: bool, keep_bytes: int | None = None) -> tuple[str, ...]:
     """Remove leftovers, or with `dry_run` only look; returns one line for each kind of thing.
 
+    Args:
+        cache: everything in the cache as well.
+        dry_run: only look.
+        keep_bytes: bound for the cache, least recently used entries out first.
+
     Raises:
+        UsageError: both `cache` and `keep_bytes`.
         HostUnfitError: another process is measuring, and its containers and cache are in use.
     """
+    if cache and keep_bytes is not None:
+        raise UsageError("--cache removes everything, --keep keeps a part; give one of them.")
     # A look disturbs nobody: what a living process owns is not counted.
     alone = single_process(cache_root() / "measuring.lock", "this machine")
     with contextlib.nullcontext() if dry_run else alone:
         lines = [*_containers(dry_run=dry_run), *_scratch(dry_run=dry_run), *_temporary(dry_run=dry_run)]
         if cache:
             lines += _cache(dry_run=dry_run)
+        if keep_bytes is not None:
+            trimmed = keep_within(keep_bytes, lambda _sentence: None, dry_run=dry_run)
+            lines += [f"{entry} of the cache" for entry in trimmed.removed]
         return tuple(lines)
 
 
@@ -83,11 +95,7 @@ def _counted(number: int, what: str, which: str) -> list[str]:
 def _cache(*, dry_run: bool) -> list[str]:
     lines = []
     for folder in sorted(p for p in cache_root().glob("*") if p.is_dir()):
-        lines.append(f"{folder.name} of the cache ({units.format_bytes(_size_bytes(folder))})")
+        lines.append(f"{folder.name} of the cache ({units.format_bytes(size_bytes(folder))})")
         if not dry_run:
             shutil.rmtree(folder, ignore_errors=True)
     return lines
-
-
-def _size_bytes(folder: Path) -> int:
-    return sum(p.lstat().st_size for p in folder.rglob("*") if not p.is_dir())

@@ -154,9 +154,9 @@ def _check_row(check: Check) -> tuple[str, str, str, str]:
     return _MARKS[check.state], check.name, check.found, check.advice
 
 
-def clean(*, cache: bool, dry_run: bool) -> RenderableType:
+def clean(*, cache: bool, dry_run: bool, keep_bytes: int | None = None) -> RenderableType:
     """What was, or would be, removed."""
-    removed = housekeeping.clean(cache=cache, dry_run=dry_run)
+    removed = housekeeping.clean(cache=cache, dry_run=dry_run, keep_bytes=keep_bytes)
     word = "would remove" if dry_run else "removed"
     lines = [Text(clean_text(f"{word} {line}", 400)) for line in removed]
     return Group(*lines) if lines else Text("nothing was left behind.")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
+from investigator import units
 from investigator.errors import UsageError
 from investigator.selftest.trials import Options as Planted
 from investigator.spec import QUICK, THOROUGH, USUAL, Axis, Command, Spec, checked
@@ -176,6 +177,15 @@ FailOn = Annotated[
     typer.Option(
         help="slower: exit 1 when something got slower by a finding, 3 when that cannot be told.",
         rich_help_panel=_OUT,
+    ),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Bound for the cache of downloads and builds (10GB): least recently used out first, never what "
+        "is in use.",
+        rich_help_panel=_WHERE,
     ),
 ]
 DryRun = Annotated[
@@ -402,6 +412,18 @@ def planted(
         engine=engine,
         base_image=base_image,
     )
+
+
+def keep_bytes(text: str | None) -> int | None:
+    """Read ``--keep``; None where it is not given.
+
+    Raises:
+        UsageError: it is no size.
+    """
+    size = None if text is None else units.parse_bytes(text)
+    if text is not None and size is None:
+        raise UsageError(f"--keep {text[:80]!r} is no size; write it like 10GB, 500MB or 2.5GiB.")
+    return size
 
 
 def native_profiles(name: str, cipher: str) -> tuple[Profile, ...]:

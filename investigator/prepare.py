@@ -606,6 +606,9 @@ def _rebuilt(folder: RunFolder, engine: Engine, observer: Observer) -> StoredPla
     stored = folder.read_json("plan.json", "plan", PLAN_SCHEMA, StoredPlan)
     usable = [e for e in stored.plan.environments if e.id not in stored.build_failures]
     for environment in usable:
+        cache.hold(environment.node.directory)
+        if environment.addon is not None and environment.addon.directory is not None:
+            cache.hold(environment.addon.directory.parent)
         if not (environment.node.directory / "bin/node").exists():
             raise StoredFileError(
                 f"the cache no longer has Node {environment.node.version}; start again with "

@@ -5,10 +5,12 @@ or not finite is shown as ``-``, never as ``nan``.
 """
 
 import math
+import re
 
 MISSING = "-"
 
 _TIME_UNITS = (("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9))
+_SIZE = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 _BYTE_UNITS = (("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
 
 
@@ -67,6 +69,15 @@ def format_bytes(count: float | None) -> str:
             return f"{_three_digits(count / scale)} {unit}"
     unit, scale = _BYTE_UNITS[-1]
     return f"{_three_digits(count / scale)} {unit}"
+
+
+def parse_bytes(text: str) -> int | None:
+    """Read a size: ``10GB`` and ``10G`` in powers of 1000, ``10GiB`` of 1024; None where it is none."""
+    found = _SIZE.fullmatch(text)
+    if found is None or (found.group(3) and not found.group(2)):
+        return None
+    power = " KMGT".index(found.group(2).upper() or " ")
+    return int(float(found.group(1)) * (1024 if found.group(3) else 1000) ** power)
 
 
 def format_clock(elapsed_s: float | None) -> str:

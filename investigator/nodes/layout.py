@@ -66,7 +66,7 @@ def finish(directory: Path, origin: Origin, platform: str, shown: str) -> None:
 def cached_origin(key: str) -> tuple[Path, Origin] | None:
     """Directory and origin of a cached build, or None where it is missing or damaged."""
     directory = cache.entry(CACHE_KIND, key)
-    if not cache.is_sound(directory):
+    if not (cache.hold(directory) and cache.is_sound(directory)):
         return None
     try:
         return directory, msgspec.json.decode((directory / "origin.json").read_bytes(), type=Origin)

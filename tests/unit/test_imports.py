@@ -9,7 +9,7 @@ PACKAGE = ROOT / "investigator"
 
 LAYERS = (
     {"errors", "text", "units", "observer", "protocol", "stats"},
-    {"cache", "archives", "console"},
+    {"cache", "cache_limit", "archives", "console"},
     {"operations", "spec", "resources", "store", "host", "npm_client", "exchange"},
     {"engine", "base_image", "nodes", "addons", "patches", "build_log", "elf"},
     {"plan", "workloads"},
