@@ -287,31 +287,33 @@ def measure_round(
     cells: Cells,
     *,
     host_before: HostReading | None = None,
+    again: bool = True,
 ) -> RoundRecord:
     """Measure one round and store it; an interruption leaves nothing that counts.
 
-    `host_before` is the host control just read at the end of the round before, where there was one.
+    `host_before` is the host control just read at the end of the round before, where there was one; `again`
+    tells whether cells that a burst hit are measured once more at its end.
     """
     plan = bench.plan
     started, clock = time.time(), time.monotonic()
     results: list[Result] = []
     found: list[Failure] = []
 
-    def carry_out(jobs: Sequence[Invocation], draft: Path) -> None:
-        for job in jobs:
-            left = _without_failed(job, [*failures, *found])
-            if left.operations:
-                result, lost = _measure_job(bench, calibration, left, draft / _events_name(job))
-                results.append(result)
-                found.extend(lost)
-            bench.observer.step("measure", job.environment)
+    def carry_out(job: Invocation, draft: Path) -> None:
+        left = _without_failed(job, [*failures, *found])
+        if left.operations:
+            result, lost = _measure_job(bench, calibration, left, draft / _events_name(job))
+            results.append(result)
+            found.extend(lost)
 
     with bench.folder.round_folder(number) as draft:
         host_before = host_before or bench.host_control()
-        carry_out(schedule(plan, number, cells), draft)
+        for job in schedule(plan, number, cells):
+            carry_out(job, draft)
+            bench.observer.step("measure", job.environment)
         once = tuple(results)
-        repeats = repetitions(plan, once)
-        carry_out(repeats, draft)
+        for job in repetitions(plan, once) if again else ():
+            carry_out(job, draft)
         found += _round_checksums(plan, calibration, results)
         record = RoundRecord(
             number=number,

@@ -49,7 +49,13 @@ def run_rounds(bench: Bench, calibration: Calibration) -> int:
             if number == todo[0]:
                 _announce(bench, cells, wanted, len(todo))
             last = measure.measure_round(
-                bench, calibration, number, failures, cells, host_before=last.host[1] if last else None
+                bench,
+                calibration,
+                number,
+                failures,
+                cells,
+                host_before=last.host[1] if last else None,
+                again=ahead(spec, records),
             )
             records = sorted([*records, last], key=lambda record: record.number)
             measured += 1
@@ -62,6 +68,16 @@ def _announce(bench: Bench, cells: measure.Cells, wanted: tuple[str, ...] | None
     if wanted is not None:
         bench.observer.note(f"undecided, measured again within the budget: {', '.join(wanted)}")
     bench.observer.stage_started("measure", rounds * len(schedule(bench.plan, 1, cells)))
+
+
+def ahead(spec: Spec, records: Sequence[RoundRecord]) -> bool:
+    """Whether there is time to measure disturbed cells again: the first look does not run over for them.
+
+    Each of its rounds has an equal part of the budget; where they need more, the host is slow or busy, and
+    whole rounds are worth more than repetitions.
+    """
+    spent_s = sum(record.elapsed_s for record in records)
+    return spent_s <= spec.budget_min * 60 * len(records) / spec.looks[0]
 
 
 def _affordable(

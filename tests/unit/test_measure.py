@@ -10,12 +10,21 @@ from investigator.addons import AddonPackage
 from investigator.build import AddonBuild
 from investigator.engine.interface import Outcome
 from investigator.invoke import Result, Surroundings
-from investigator.measure import Bench, calibrate, cells_left, measure_round, read_rounds, repetitions
+from investigator.measure import (
+    Bench,
+    RoundRecord,
+    calibrate,
+    cells_left,
+    measure_round,
+    read_rounds,
+    repetitions,
+)
 from investigator.nodes.interface import NodeBuild
 from investigator.observer import NullObserver
 from investigator.operations import Operation
 from investigator.plan import Environment, Failure, Invocation, Plan, environment_id
 from investigator.protocol import Pass
+from investigator.rounds import ahead
 from investigator.spec import Spec
 from investigator.store import create_run
 from tests.fakes.worker_engine import WorkerEngine
@@ -230,3 +239,14 @@ def test_a_burst_is_measured_again_and_a_busy_host_is_not(tmp_path: Path) -> Non
     assert [(j.environment, j.operations, j.position) for j in again] == [(OTHER, ("insert_row",), 2)]
     assert repetitions(plan, (clean, clean)) == ()
     assert repetitions(plan, (clean, busy)) == ()
+
+
+def test_a_first_look_that_runs_late_repeats_nothing() -> None:
+    spec = Spec(versions=("20", "24"), budget_min=4.0, rounds=8)
+    record = RoundRecord(
+        number=1, started_at_s=0.0, elapsed_s=29.0, invocations=(), failures=(), host=(None, None)
+    )
+    late = msgspec.structs.replace(record, number=2, elapsed_s=32.0)
+    assert ahead(spec, [])
+    assert ahead(spec, [record])  # 30 s are a round's part of four minutes
+    assert not ahead(spec, [record, late])
