@@ -17,7 +17,7 @@ from investigator.spec import Spec
 from investigator.stats import intervals
 from investigator.stats.process import FloatArray
 from investigator.stats.published import PublishedVerdict, published_rule, spread_pct
-from investigator.stats.verdict import Judgement, Margins, Processes, judge
+from investigator.stats.verdict import Judgement, Margins, Obstacle, Processes, judge
 from investigator.text import short_text
 
 ANALYSIS_SCHEMA = 1
@@ -86,8 +86,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     published_rule: PublishedVerdict
     """Best round against best round; "within noise" where the gap is below the larger of the two spreads."""
     rounds_needed: int | None
-    """For `undecided`: further rounds that would probably decide, None where more rounds will not."""
+    """For `undecided`: further rounds that would probably decide, None where `obstacle` says why not."""
     minutes_needed: float | None
+    obstacle: Obstacle | None = None
+    """For `undecided` without a number of rounds: what stands in the way."""
     warnings: tuple[str, ...] = ()
     layer: str | None = None
     """Word for the layer that the explain phase named; None where it named none, or did not look."""
@@ -120,7 +122,7 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...]
     undecided_ops: tuple[str, ...]
     """Operations with an undecided warm comparison: what is measured again. Also those whose forecast says
-    that more rounds will not help: from 8 rounds it is too dark (in A/A runs it gave up 3 of 20 cells, two of
+    that more rounds would not: from 8 rounds it is too dark (in A/A runs it gave up 3 of 20 cells, two of
     which other runs decided with 16)."""
 
 
@@ -371,6 +373,7 @@ def _comparison(
         published_rule=_published(pair.low, pair.high),
         rounds_needed=needed,
         minutes_needed=needed * minutes if needed is not None and minutes > 0 else None,
+        obstacle=judgement.obstacle if judgement is not None and verdict == "undecided" else None,
         warnings=tuple(_warnings(pair, judgement)),
     )
 

@@ -16,7 +16,13 @@ import typer
 
 from investigator import __version__, gate, listings, options, results, workflow
 from investigator.console import Console
-from investigator.errors import EXIT_INTERRUPTED, EXIT_OK, InvestigateError, UsageError
+from investigator.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    InvestigateError,
+    NothingBuiltError,
+    UsageError,
+)
 from investigator.options import Choices, make_spec, native_profiles, native_spec, planted, takes_choices
 from investigator.outline import outline
 from investigator.profile_self import self_profile as profile_itself
@@ -38,7 +44,7 @@ app = typer.Typer(
     "the baseline measured against itself, and one of five verdicts: slower, faster, no change, "
     "cannot tell, invalid.",
     epilog="Exit codes: 0 done · 1 a gate failed · 2 usage · 3 a gate cannot be decided · 4 engine or "
-    "compiler missing · 5 nothing could be built · 6 host unfit · "
+    "compiler missing · 5 nothing could be built or measured · 6 host unfit · "
     "8 stored file unreadable · 130 interrupted (resumable).",
 )
 
@@ -321,6 +327,9 @@ def _print_plan(console: Console, spec: Spec, *, json: bool) -> None:
 
 def _finish(console: Console, finished: results.Finished, *, json: bool) -> None:
     console.result(results.summary_text(finished) if json else results.terminal_report(finished))
+    missing = gate.no_answer(finished.stored.plan, finished.analysis)
+    if missing is not None:
+        raise NothingBuiltError(missing)
     code = gate.exit_code(finished.stored.plan.spec, finished.analysis)
     if code != EXIT_OK:
         raise typer.Exit(code)

@@ -112,7 +112,7 @@ def _twins(
     op: str, operation: Operation, probes: Sequence[ProbeBuild | BuildFailure]
 ) -> tuple[dict[str, Operation], dict[str, str]]:
     """Twins by layer, and for the layers without one the reason."""
-    if operation.family != "sqlite" or find(op) is None:
+    if operation.family != "sqlite" or find(op) is None or operation.group.startswith("workload:"):
         return {}, {"native_core": "only the built-in database operations have twins"}
     broken = next((probe.reason for probe in probes if isinstance(probe, BuildFailure)), None)
     twins: dict[str, Operation] = {}

@@ -1,8 +1,12 @@
-"""``--fail-on``: an analysis to an exit code."""
+"""An analysis to an exit code: ``--fail-on``, and a run that has no answer at all."""
+
+from collections.abc import Sequence
 
 from investigator.analysis import Analysis, Comparison
 from investigator.errors import EXIT_GATE_FAILED, EXIT_GATE_UNDECIDED, EXIT_OK
+from investigator.plan import Failure, Plan
 from investigator.spec import Spec
+from investigator.text import clean_text
 
 
 def exit_code(spec: Spec, analysis: Analysis) -> int:
@@ -19,6 +23,31 @@ def exit_code(spec: Spec, analysis: Analysis) -> int:
     if analysis.failures or not pairs or any(_could_be_slower(c, spec.finding_pct) for c in pairs):
         return EXIT_GATE_UNDECIDED
     return EXIT_OK
+
+
+def no_answer(plan: Plan, analysis: Analysis) -> str | None:
+    """Say why a run measured or compared nothing at all; None where it has an answer, however small.
+
+    Such a run ends like one of which nothing could be built: nobody may take its silence for "no change".
+    """
+    failures = [f for f in analysis.failures if f.stage != "checksum"]
+    if not analysis.cells:
+        return f"nothing could be measured{_first(failures)}"
+    if len(plan.environments) < 2 or any(c.kind == "baseline" for c in analysis.comparisons):
+        return None
+    if all(cell.environment != plan.baseline for cell in analysis.cells):
+        own = [f for f in failures if f.environment == plan.baseline]
+        return f"nothing could be compared, since the baseline was not measured{_first(own)}"
+    return f"nothing could be compared, since only the baseline was measured{_first(failures)}"
+
+
+def _first(failures: Sequence[Failure]) -> str:
+    if not failures:
+        return "."
+    first = failures[0]
+    cell = first.environment if first.op is None else f"{first.op} on {first.environment}"
+    more = f"; report.md has all {len(failures)} reasons" if len(failures) > 1 else ""
+    return f": {clean_text(cell, 120)} failed because {clean_text(first.reason, 300).rstrip('.')}{more}."
 
 
 def _could_be_slower(pair: Comparison, finding_pct: float) -> bool:

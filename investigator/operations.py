@@ -172,13 +172,19 @@ def find(name: str) -> Operation | None:
     return _BY_NAME.get(name)
 
 
-def choose(names: Sequence[str], *, families: Sequence[Family]) -> tuple[Operation, ...]:
-    """Return the operations that ``--ops`` names, in the order of the catalogue, each once.
+def offered(command: Literal["sqlite", "js"]) -> tuple[Operation, ...]:
+    """Operations that ``--ops`` of a command may name: without an addon none of its calls can be replayed."""
+    return CATALOGUE if command == "sqlite" else (*JS, *PRIMITIVES)
 
-    `names` holds operations, ``essential`` or ``all`` in any mixture; only operations of `families` count.
-    Raises `UsageError` for a name that is none of these, with the nearest ones.
+
+def choose(names: Sequence[str], offered: Sequence[Operation]) -> tuple[Operation, ...]:
+    """Return the operations that ``--ops`` names, in the order of `offered`, each once.
+
+    `names` holds operations, ``essential`` or ``all`` in any mixture.
+
+    Raises:
+        UsageError: a name that is none of these, with the nearest ones.
     """
-    offered = tuple(operation for operation in CATALOGUE if operation.family in families)
     chosen = {name for wanted in names for name in _expand(wanted, offered)}
     return tuple(operation for operation in offered if operation.name in chosen)
 
@@ -192,5 +198,14 @@ def _expand(wanted: str, offered: Sequence[Operation]) -> list[str]:
     if wanted in known:
         return [wanted]
     usual = [operation.name for operation in offered if operation.family not in BY_NAME_ONLY]
-    near = ", ".join(difflib.get_close_matches(wanted[:80], known, n=3)) or ", ".join(usual)
-    raise UsageError(f"there is no operation {wanted[:80]!r} in this command; use all, essential, or {near}")
+    if wanted in _BY_NAME:
+        raise UsageError(
+            f"{wanted} works on an addon, which this command does not have; use `investigate sqlite`, or "
+            f"here all, essential, or {', '.join(usual)}."
+        )
+    # Who writes no dot means none of the twins, which have one.
+    near = difflib.get_close_matches(wanted[:80], known if "." in wanted else usual, n=3)
+    raise UsageError(
+        f"there is no operation {wanted[:80]!r} in this command; use all, essential, or "
+        f"{', '.join(near or usual)}."
+    )

@@ -288,8 +288,9 @@ def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", 
     if choices.no_explain and choices.explain not in {None, "none"}:
         raise UsageError("--explain and --no-explain contradict each other; give one of them.")
     first = choices.rounds if choices.rounds is not None else preset.rounds
-    versions = _items(choices.versions if choices.versions is not None else DEFAULT_VERSIONS[command])
-    addons = _items(choices.addon) or (choices.addon,)
+    wanted = choices.versions if choices.versions is not None else DEFAULT_VERSIONS[command]
+    versions = _items(wanted, "--versions")
+    addons = _items(choices.addon, "--addon") or (choices.addon,)
     if choices.axis == "node" and len(addons) > 1:
         raise UsageError(
             f"--addon names {len(addons)} addons; they are compared on one Node version with --axis addon."
@@ -305,7 +306,7 @@ def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", 
             prebuilt=choices.prebuilt,
             patch=choices.patch,
             node_flags=_words(choices.node_flags),
-            ops=_items(choices.ops),
+            ops=_items(choices.ops, "--ops"),
             workloads=tuple(choices.workload or ()),
             params=_params(choices.param or ()),
             cipher=choices.cipher,
@@ -330,8 +331,13 @@ def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", 
     )
 
 
-def _items(text: str) -> tuple[str, ...]:
-    return tuple(item.strip() for item in text.split(",") if item.strip())
+def _items(text: str, option: str) -> tuple[str, ...]:
+    if not text.strip():
+        return ()
+    items = tuple(item.strip() for item in text.split(","))
+    if not all(items):
+        raise UsageError(f"{option} {text[:80]!r} has a comma with nothing beside it; leave it out.")
+    return items
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -347,7 +353,10 @@ def _params(items: Sequence[str]) -> dict[str, str]:
         key, equals, value = item.partition("=")
         if not equals:
             raise UsageError(f"--param {item[:80]!r} is not of the form name=value.")
-        params[key.strip()] = value
+        key = key.strip()
+        if key in params:
+            raise UsageError(f"--param gives {key[:80]!r} twice; a name has one value, so leave one out.")
+        params[key] = value
     return params
 
 
@@ -397,14 +406,14 @@ def planted(
         UsageError: a size that is no number; names are checked where they are known.
     """
     try:
-        numbers = tuple(float(item) for item in _items(sizes))
+        numbers = tuple(float(item) for item in _items(sizes, "--sizes"))
     except ValueError as error:
         raise UsageError(f"--sizes {sizes[:80]!r} is no list of numbers such as 5,10,25.") from error
     return Planted(
         subset=subset,
-        places=_items(places),
+        places=_items(places, "--places"),
         sizes=numbers,
-        ops=_items(ops),
+        ops=_items(ops, "--ops"),
         seeds=seeds,
         node=node,
         explain=explain,

@@ -1,15 +1,12 @@
 """``investigate plan``: what a spec would do, and about how long it would take."""
 
-from pathlib import Path
-
 import msgspec
 
-from investigator import addons, measure, operations
+from investigator import addons, measure, selection
 from investigator.naming import releases as release_names
 from investigator.observer import Observer
-from investigator.operations import Operation
 from investigator.plan import Plan, schedule
-from investigator.prepare import baseline_sketch, built_in, families, likely_engine, resolve, sketches
+from investigator.prepare import baseline_sketch, likely_engine, resolve, sketches
 from investigator.spec import Spec
 
 INVOCATION_S = 0.9
@@ -58,11 +55,6 @@ def outline(spec: Spec, observer: Observer) -> Outline:
         if request.name not in {"node:sqlite", "path:"}:
             releases = addons.select_release(request, [node.version for node in resolved.nodes])
             addon = f"{request.name} {releases[0].version}"
-    chosen = operations.choose(built_in(spec), families=families(spec))
-    own = tuple(
-        Operation(name=Path(w).stem, family=spec.command, module=w, group=f"workload:{Path(w).stem}")
-        for w in spec.workloads
-    )
     known = sketches(spec, resolved)
     released = release_names(known, spec.axis)
     names = {environment.id: _labelled(environment.label, released[environment.id]) for environment in known}
@@ -75,7 +67,7 @@ def outline(spec: Spec, observer: Observer) -> Outline:
         run_id="outline",
         environments=environments,
         baseline=baseline,
-        operations=(*chosen, *own),
+        operations=selection.expected(spec),
     )
     jobs = schedule(plan, 1, {e.id: tuple(o.name for o in plan.operations) for e in environments})
     per_op_s = spec.passes * (measure.PASS_NS + measure.WARMUP_NS_PER_PASS) / 1e9 + COLD_AND_SET_UP_S

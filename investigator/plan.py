@@ -13,6 +13,7 @@ import msgspec
 
 from investigator.addons import AddonPackage
 from investigator.errors import UsageError
+from investigator.nodes import parse
 from investigator.nodes.interface import NodeBuild
 from investigator.operations import Operation
 from investigator.spec import Axis, Flavor, Spec
@@ -123,11 +124,13 @@ def find_baseline(
     wanted: str | None,
     axis: Axis = "node",
     option: str = "--baseline",
+    items: Sequence[str] = (),
 ) -> str:
-    """Identifier of the environment with that label, identifier, version or major; the first for None.
+    """Identifier of the environment with that label, identifier, item, version or major; the first for None.
 
     Versions are those of Node, or of the addon where the axis is the addon; there its name, or
-    ``NAME@VERSION``, does as well.
+    ``NAME@VERSION``, does as well. `items` are the user's own words for the environments, one each
+    (``lts``, ``24.x``, ``fix=path:./out``): with or without their label they name it too.
 
     Raises:
         UsageError: no environment, or more than one, answers to `wanted`.
@@ -136,8 +139,11 @@ def find_baseline(
         return environments[0].id
     release = wanted.removeprefix("v")
     exact = [e for e in environments if release in _answers_to(e, axis)]
+    typed = list(zip(environments, items, strict=False))
     for matches in (
         [e for e in environments if wanted in {e.label, e.id}],
+        [e for e, item in typed if same_words(wanted, item)],
+        [e for e, item in typed if same_words(wanted, parse.without_label(item))],
         # In 24.11.1,fix=path:./out the one without a label is what 24.11.1 means.
         [e for e in exact if e.label is None],
         exact,
@@ -154,6 +160,11 @@ def find_baseline(
     known = ", ".join(e.label or _answers_to(e, axis)[-1] for e in environments)
     what = "addons" if axis == "addon" else "versions"
     raise UsageError(f"{option} {wanted[:80]} is not among the {what} of this run ({known}).")
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether two items differ in their spaces at most."""
+    return "".join(one.split()) == "".join(other.split())
 
 
 def _answers_to(environment: Environment, axis: Axis) -> tuple[str, ...]:

@@ -8,13 +8,24 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
-from investigator import addons, build, cache, host, operations, patches, probes, resources, workloads
+from investigator import (
+    addons,
+    build,
+    cache,
+    host,
+    operations,
+    patches,
+    probes,
+    resources,
+    selection,
+    workloads,
+)
 from investigator.build import AddonBuild, BuildFailure
 from investigator.engine.choose import daemon_answers
 from investigator.engine.interface import Engine, EngineName, Task
@@ -22,7 +33,6 @@ from investigator.errors import EngineMissingError, NothingBuiltError, StoredFil
 from investigator.nodes import describe, parse, sources
 from investigator.nodes.interface import NodeBuild, ResolvedNode
 from investigator.observer import Observer
-from investigator.operations import Operation
 from investigator.plan import Environment, Failure, Plan, environment_id, find_baseline
 from investigator.probes import ProbeBuild
 from investigator.spec import Flavor, Spec, cpu_numbers, with_paths
@@ -34,6 +44,7 @@ from sqlcipher_bench.profiles import NO_CIPHER
 PLAN_SCHEMA = 1
 RESOLVED_SCHEMA = 1
 MAX_ADDON_TRIES = 4
+_IDENTIFIER = re.compile(r"(?:[A-Za-z0-9_-]{1,32}:)?node[0-9.]+[^+/]*\+")
 _PATCH_SUFFIX = re.compile(r"-patch[0-9a-f]{8}(?=-|$)")
 
 
@@ -67,7 +78,7 @@ class StoredPlan(msgspec.Struct, frozen=True, kw_only=True):
     builds: dict[str, AddonBuild]
     build_failures: dict[str, BuildFailure]
     failures: tuple[Failure, ...]
-    """Environments that could not be built or do not load."""
+    """Environments that could not be built or do not load, and workload files that do not."""
 
 
 class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,14 +98,16 @@ def new_run_id(spec: Spec) -> str:
 
 
 def check_inputs(spec: Spec) -> None:
-    """Refuse files and CPUs that the run cannot have, before there is a run.
+    """Refuse operations, files and CPUs that the run cannot have, before there is a run.
 
     Raises:
-        UsageError: a workload, patch or addon that is missing or not what it should be, or a CPU that this
-            process may not use.
+        UsageError: an operation that nothing has, a workload, patch or addon that is missing or not what it
+            should be, or a CPU that this process may not use.
     """
+    selection.built_in(spec)
     with tempfile.TemporaryDirectory(prefix="investigate-io-") as folder:
         workloads.copy_workloads(spec.workloads, Path(folder) / "workloads")
+    selection.check(spec)
     if spec.patch is not None:
         shown = f"--patch {clean_text(spec.patch, 200)}"
         patches.check_patch(_patch_text(spec.patch).decode("utf-8", errors="replace"), shown)
@@ -196,8 +209,6 @@ def resolve(spec: Spec, observer: Observer, engine: EngineName) -> Resolved:
         EngineMissingError: no npm client, or no Docker for an ``image:``.
     """
     observer.stage_started("resolve")
-    if not (*operations.choose(built_in(spec), families=families(spec)), *spec.workloads):
-        raise UsageError("nothing would be measured; name operations with --ops or a file with --workload.")
     check_inputs(spec)
     requests = parse.parse_versions(spec.versions)
     nodes = sources.resolve_all(requests, sources.platform_for(engine), observer)
@@ -266,12 +277,12 @@ def baseline_sketch(spec: Spec, resolved: Resolved) -> Environment:
         UsageError: no version or addon, or more than one, answers to the one that is wanted.
     """
     known, wanted = sketches(spec, resolved), spec.baseline
-    if wanted is not None and spec.axis == "node":
+    if wanted is not None and spec.axis == "addon":
+        wanted = _PATCH_SUFFIX.sub("", wanted)
+    elif wanted is not None and _IDENTIFIER.match(wanted):
         # The identifier of an environment ends with its addon, of which nothing is known yet.
         wanted = wanted.partition("+")[0]
-    elif wanted is not None:
-        wanted = _PATCH_SUFFIX.sub("", wanted)
-    found = find_baseline(known, wanted, spec.axis)
+    found = find_baseline(known, wanted, spec.axis, items=spec.items)
     return next(environment for environment in known if environment.id == found)
 
 
@@ -329,7 +340,7 @@ def prepare(
         return _rebuilt(folder, engine, observer)
     spec = _from_here(spec, folder)
     nodes = fetch(resolved, engine, observer)
-    measured = _operations(spec, nodes, folder, engine)
+    measured = _selection(spec, nodes, folder, engine)
     patch = None if spec.patch is None else str(folder.path / Path(spec.patch).name)
     environments, builds, broken = make_environments(
         msgspec.structs.replace(spec, patch=patch), nodes, engine, observer, resolved.addons
@@ -342,11 +353,14 @@ def prepare(
         run_id=folder.name,
         environments=environments,
         baseline=_baseline(spec, environments, broken, logs, observer),
-        operations=measured,
+        operations=measured.operations,
     )
-    failures = tuple(
-        Failure(environment=identifier, op=None, stage="build", reason=failure.reason)
-        for identifier, failure in broken.items()
+    failures = (
+        *(
+            Failure(environment=identifier, op=None, stage="build", reason=failure.reason)
+            for identifier, failure in broken.items()
+        ),
+        *_refused_cells(measured, [e.id for e in environments if e.id not in broken], observer),
     )
     stored = StoredPlan(plan=plan, builds=builds, build_failures=broken, failures=failures)
     folder.write_json("plan.json", "plan", PLAN_SCHEMA, stored)
@@ -366,60 +380,26 @@ def probes_of(stored: StoredPlan, engine: Engine, observer: Observer) -> dict[st
     return {name: outcome for name, outcome in made.items() if isinstance(outcome, ProbeBuild)}
 
 
-def built_in(spec: Spec) -> tuple[str, ...]:
-    """Names in ``--ops`` that mean built-in operations; with workloads, other names mean theirs."""
-    return tuple(name for name in spec.ops if name != "none" and name not in _workload_names(spec))
-
-
-def _workload_names(spec: Spec) -> frozenset[str]:
-    """Names in ``--ops`` that only a workload can have."""
-    known = {"all", "essential", "none", *(operation.name for operation in operations.CATALOGUE)}
-    return frozenset(spec.ops) - known if spec.workloads else frozenset()
-
-
-def families(spec: Spec) -> tuple[operations.Family, ...]:
-    """Families that the command measures."""
-    return ("js", "boundary") if spec.command == "js" else ("sqlite", "js", "boundary", "core")
-
-
-def _operations(
+def _selection(
     spec: Spec, nodes: Sequence[NodeBuild], folder: RunFolder, engine: Engine
-) -> tuple[Operation, ...]:
-    chosen = operations.choose(built_in(spec), families=families(spec))
-    own = _own_operations(spec, nodes, folder, engine) if spec.workloads else ()
-    if wanted := _workload_names(spec):
-        offered = {operation.name for operation in own}
-        if unknown := sorted(wanted - offered):
-            raise UsageError(
-                f"--ops names {unknown[0]!r}, which is neither built in nor in the workloads "
-                f"({', '.join(sorted(offered))})."
-            )
-        own = tuple(operation for operation in own if operation.name in wanted)
-    taken = {operation.name for operation in chosen}
-    clash = next((operation.name for operation in own if operation.name in taken), None)
-    if clash is not None:
-        raise UsageError(f"the workload {clash} has the name of a built-in operation; rename it.")
-    return (*chosen, *own)
+) -> selection.Selection:
+    """What is measured; the user's files are read by the first Node that loads them."""
+    directories = tuple(dict.fromkeys(node.directory for node in nodes))
+    place = folder.path / "workloads"
+    return selection.select(
+        spec,
+        lambda file: workloads.read_workload(engine, directories, fixtures(), place, file, spec.command),
+    )
 
 
-def _own_operations(
-    spec: Spec, nodes: Sequence[NodeBuild], folder: RunFolder, engine: Engine
-) -> tuple[Operation, ...]:
-    """Operations of the user's files, told by the first Node that loads them; others are failed cells."""
-    refusal: UsageError | None = None
-    for directory in dict.fromkeys(node.directory for node in nodes):
-        try:
-            return workloads.workload_operations(
-                engine,
-                directory,
-                fixtures(),
-                folder.path / "workloads",
-                tuple(Path(name).name for name in spec.workloads),
-                spec.command,
-            )
-        except UsageError as error:
-            refusal = refusal or error
-    raise refusal or UsageError("there is no Node that could read the workloads.")
+def _refused_cells(
+    measured: selection.Selection, environments: Sequence[str], observer: Observer
+) -> Iterator[Failure]:
+    """A failed cell in every environment for each workload file that no Node loads."""
+    for op, reason in measured.refused.items():
+        observer.warning(f"the workload {op} is left out: {reason}")
+        for identifier in environments:
+            yield Failure(environment=identifier, op=op, stage="load", reason=reason)
 
 
 def make_environments(
@@ -585,7 +565,7 @@ def _baseline(
     Raises:
         NothingBuiltError: the baseline that was asked for does not work, so nothing could be compared.
     """
-    wanted = find_baseline(environments, spec.baseline, spec.axis)
+    wanted = find_baseline(environments, spec.baseline, spec.axis, items=spec.items)
     if wanted not in broken:
         return wanted
     if spec.baseline is not None:

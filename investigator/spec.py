@@ -117,6 +117,13 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return self.addons if self.axis == "addon" else self.versions
 
     @property
+    def items(self) -> tuple[str, ...]:
+        """The same one by one: an entry of a file may hold several versions with commas between them."""
+        if self.axis == "addon":
+            return self.addons
+        return tuple(item.strip() for text in self.versions for item in text.split(","))
+
+    @property
     def addon_items(self) -> tuple[str, ...]:
         """Every addon that takes part, as the user wrote it; in ``js`` runs none is taken."""
         return self.addons if self.axis == "addon" else (self.addon,)
@@ -285,7 +292,7 @@ def _bounded(path: Path) -> bytes:
 
 
 def with_paths(spec: Spec, change: Callable[[str], str]) -> Spec:
-    """`spec` with every path of a ``path:`` entry in versions and addons put through `change`."""
+    """`spec` with every path of a ``path:`` entry in versions, addons and baseline put through `change`."""
 
     def item(text: str) -> str:
         found = _PATH_ITEM.fullmatch(text)
@@ -294,6 +301,7 @@ def with_paths(spec: Spec, change: Callable[[str], str]) -> Spec:
     return msgspec.structs.replace(
         spec,
         versions=tuple(item(text) for text in spec.versions),
+        baseline=None if spec.baseline is None else item(spec.baseline),
         addon=item(spec.addon),
         addons=tuple(item(text) for text in spec.addons),
     )

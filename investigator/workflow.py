@@ -157,11 +157,15 @@ def ablate_more(
     with _measuring(), _opened(folder, observer) as (spec, resolved, engine):
         stored = prepare.prepare(spec, resolved, folder, engine, observer)
         bench, _ = set_up(stored, folder, engine, observer)
-        others = [e for e in stored.plan.environments if e.id != stored.plan.baseline]
+        typed = zip(stored.plan.environments, spec.items, strict=True)
+        pairs = [(e, item) for e, item in typed if e.id != stored.plan.baseline]
+        others, items = [e for e, _ in pairs], [item for _, item in pairs]
         if not others:
             raise UsageError(f"{folder.name} measured one environment; an ablation compares two.")
         wanted = (
-            others[-1].id if candidate is None else find_baseline(others, candidate, spec.axis, "--candidate")
+            others[-1].id
+            if candidate is None
+            else find_baseline(others, candidate, spec.axis, "--candidate", items)
         )
         report = ablate(bench, op, wanted, kinds=kinds)
         regenerate(folder, write=True)

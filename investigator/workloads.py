@@ -12,11 +12,13 @@ from investigator.errors import UsageError
 from investigator.exchange import UnreadableError, exchange, take
 from investigator.operations import Family, Operation
 from investigator.store import disk_error, write_atomic
+from investigator.text import clean_text
 
 MAX_WORKLOAD_BYTES = 8 << 20
 WARMUP_FACTOR = 4
 """Nobody knows how long a user's code takes to tier up; alone in its process it may take its time."""
 MAX_ANSWER_BYTES = 64 << 10
+LOAD_TIMEOUT_S = 60.0
 _STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _SUFFIXES = (".mjs", ".js", ".cjs")
 
@@ -67,52 +69,69 @@ def _module_name(path: Path, data: bytes) -> str:
     return path.stem + (".cjs" if re.search(rb"\bmodule\.exports\b|^exports\.", data, re.M) else ".mjs")
 
 
-def workload_operations(
-    engine: Engine, node: Path, fixtures: Path, folder: Path, files: Sequence[str], family: Family
-) -> tuple[Operation, ...]:
-    """The operations that the files define: one named after the file, or those of its ``workloads``.
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a file cannot be used."""
 
-    Each file has a process group of its own, so that its garbage and type feedback stay its own.
+    reason: str
+    """One sentence with advice."""
+    hangs: bool = False
+    """Whether loading it never ended: another Node would only wait as long."""
 
-    Raises:
-        UsageError: a file does not load, or defines no operation, or a name twice.
+
+def own_operation(file: str, family: Family, workload: str | None = None) -> Operation:
+    """Return the operation of a file: the one named after it, or one of its ``workloads``.
+
+    Each has a process of its own: state of one must not age in the process of another.
     """
-    operations: list[Operation] = []
-    for file in files:
-        answer = _ask(engine, node, fixtures, folder, file)
-        if answer.error is not None:
-            raise UsageError(f"the workload {file} cannot be used: {answer.error}")
-        stem = Path(file).stem
-        names: list[tuple[str, str | None]] = [(stem, None)] if answer.own else []
-        names += [(name, name) for name in answer.names]
-        if not names:
-            raise UsageError(
-                f"the workload {file} defines no operation; export setup(ctx) and run(state, i)."
-            )
-        for name, key in names:
-            if not _STEM.fullmatch(name):
-                raise UsageError(
-                    f"the workload {file} names an operation {name[:80]!r}; use letters, digits, _ . -"
-                )
-            # One group for each operation: state of one must not age in the process of another.
-            operations.append(
-                Operation(
-                    name=name,
-                    family=family,
-                    module=file,
-                    workload=key,
-                    group=f"workload:{name}",
-                    warmup_factor=WARMUP_FACTOR,
-                )
-            )
-    names_seen = [operation.name for operation in operations]
-    twice = next((name for name in names_seen if names_seen.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"two workloads define the operation {twice}; rename one.")
-    return tuple(operations)
+    name = workload or Path(file).stem
+    return Operation(
+        name=name,
+        family=family,
+        module=file,
+        workload=workload,
+        group=f"workload:{name}",
+        warmup_factor=WARMUP_FACTOR,
+    )
 
 
-def _ask(engine: Engine, node: Path, fixtures: Path, folder: Path, file: str) -> _Answer:
+def read_workload(
+    engine: Engine, nodes: Sequence[Path], fixtures: Path, folder: Path, file: str, family: Family
+) -> tuple[Operation, ...] | Refusal:
+    """Return the operations that a file defines: one named after it, or those of its ``workloads``.
+
+    The first of `nodes` (directories with ``bin/node``) that can load the file tells; on the others it is one
+    failed cell when it is measured.
+    """
+    refusal: Refusal | None = None
+    for node in nodes:
+        answer = _read(engine, node, fixtures, folder, file, family)
+        if not isinstance(answer, Refusal):
+            return answer
+        refusal = refusal or answer
+        if answer.hangs:
+            break
+    return refusal or Refusal(reason="there is no Node that could read it.")
+
+
+def _read(
+    engine: Engine, node: Path, fixtures: Path, folder: Path, file: str, family: Family
+) -> tuple[Operation, ...] | Refusal:
+    answer = _ask(engine, node, fixtures, folder, file)
+    if isinstance(answer, Refusal):
+        return answer
+    if answer.error is not None:
+        return Refusal(reason=f"{file} cannot be loaded: {clean_text(answer.error, 400)}")
+    wrong = next((name for name in answer.names if not _STEM.fullmatch(name)), None)
+    if wrong is not None:
+        return Refusal(
+            reason=f"{file} names an operation {clean_text(wrong, 80)!r}; use letters, digits, _ . -"
+        )
+    own = (own_operation(file, family),) if answer.own else ()
+    found = (*own, *(own_operation(file, family, name) for name in answer.names))
+    return found or Refusal(reason=f"{file} defines no operation; export setup(ctx) and run(state, i).")
+
+
+def _ask(engine: Engine, node: Path, fixtures: Path, folder: Path, file: str) -> _Answer | Refusal:
     with exchange() as io_folder:
         out = io_folder / "out"
         mounts = {
@@ -132,14 +151,23 @@ def _ask(engine: Engine, node: Path, fixtures: Path, folder: Path, file: str) ->
                 ),
                 purpose=f"read the workload {file}",
                 mounts=tuple(mounts.values()),
-                timeout_s=60.0,
+                timeout_s=LOAD_TIMEOUT_S,
             )
         )
         try:
             return msgspec.json.decode(take(out / "answer.json", MAX_ANSWER_BYTES), type=_Answer)
         except (UnreadableError, msgspec.MsgspecError):
-            how = "did not end within 60 s" if outcome.timed_out else f"ended with status {outcome.exit_code}"
-            return _Answer(error=f"loading it {how}; its top level must only define functions.")
+            how = (
+                f"did not end within {LOAD_TIMEOUT_S:.0f} s"
+                if outcome.timed_out
+                else "used more memory than the task may"
+                if outcome.out_of_memory
+                else f"ended with status {outcome.exit_code}"
+            )
+            return Refusal(
+                reason=f"loading {file} {how}; its top level must only define functions.",
+                hangs=outcome.timed_out,
+            )
 
 
 def digest(folder: Path, files: Sequence[str]) -> dict[str, str]:

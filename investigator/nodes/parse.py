@@ -52,6 +52,12 @@ def parse_versions(text: str | Sequence[str]) -> tuple[NodeRequest, ...]:
     return requests
 
 
+def without_label(item: str) -> str:
+    """Return an item of ``--versions`` or ``--addon`` without the label in front of it, if it has one."""
+    found = _LABELLED.fullmatch(item)
+    return item if found is None else found.group(2).strip()
+
+
 def normal_range(text: str) -> str | None:
     """Return `text` as npm's range grammar has it, or None where it is no range."""
     if not _RANGE.fullmatch(text):

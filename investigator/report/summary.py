@@ -107,7 +107,7 @@ class SummaryComparison(msgspec.Struct, frozen=True, kw_only=True):
     published_rule: str
     """``slower``, ``faster`` or ``within noise`` by best round against best round."""
     rounds_needed: int | None
-    """For ``undecided``: further rounds that would probably decide; null where more rounds will not."""
+    """For ``undecided``: further rounds that would probably decide; null where no affordable number would."""
     minutes_needed: float | None
     """For ``undecided``: minutes those rounds take."""
     warnings: tuple[str, ...]

@@ -13,6 +13,7 @@ from investigator.naming import addon_name, node_name
 from investigator.plan import Environment, Plan
 from investigator.report.commands import command_line
 from investigator.report.shapes import ReportFacts
+from investigator.stats.verdict import MAX_ROUNDS, Obstacle
 from investigator.text import clean_text, short_text
 
 FINDING_MARK = "!"
@@ -26,6 +27,15 @@ VERDICT_WORDS: Mapping[Verdict, str] = {
     "invalid": "invalid",
 }
 """The five words people see for the five verdicts."""
+
+_OBSTACLES: Mapping[Obstacle | None, str] = {
+    "twin": "a quieter run: the baseline differs from itself",
+    "states": "no number of rounds: processes fall into two states",
+    "contradiction": "no number of rounds: wall and CPU time contradict",
+    "cpu": "no number of rounds: only the CPU time changed",
+    "noise": f"over {MAX_ROUNDS} rounds at this noise, or a quieter machine",
+}
+"""What would decide a comparison that no affordable number of rounds will."""
 
 _FAMILY_TITLES = {
     "sqlite": "sqlite: the encrypted database through the addon",
@@ -67,7 +77,7 @@ def remedy(pair: Comparison) -> str:
     if pair.verdict != "undecided":
         return ""
     if pair.rounds_needed is None:
-        return "more rounds will not help"
+        return _OBSTACLES.get(pair.obstacle, _OBSTACLES["noise"])
     rounds = f"{pair.rounds_needed:,} more round{'' if pair.rounds_needed == 1 else 's'}"
     return rounds if pair.minutes_needed is None else f"{rounds}, {units.format_minutes(pair.minutes_needed)}"
 
@@ -130,8 +140,9 @@ def legend(plan: Plan, baseline: str) -> tuple[str, ...]:
 def method(plan: Plan, analysis: Analysis) -> tuple[str, ...]:
     """Explain how the figures came about, one paragraph each."""
     spec = plan.spec
+    extended = f", up to {spec.max_rounds} for cells that were undecided"
     rounds = (
-        f"Rounds: {spec.rounds}, up to {spec.max_rounds} for cells that were undecided. In every round each "
+        f"Rounds: {spec.rounds}{extended if spec.max_rounds > spec.rounds else ''}. In every round each "
         "environment runs in fresh processes, in seeded random order, the baseline twice."
     )
     process = (
@@ -231,7 +242,8 @@ def _flavor(environment: Environment) -> str:
 def _measured(analysis: Analysis, facts: ReportFacts) -> Iterator[str]:
     rounds = sorted({cell.rounds for cell in analysis.cells})
     if rounds:
-        yield f"{rounds[0]} rounds" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]} rounds"
+        last = f"{rounds[-1]} round{'' if rounds[-1] == 1 else 's'}"
+        yield last if len(rounds) == 1 else f"{rounds[0]} to {last}"
     if engine := _engine_name(facts):
         yield f"engine {engine} {clean_text(str(facts.engine.get('version', '')), 80)}".rstrip()
     passes = sum(cell.passes for cell in analysis.cells)

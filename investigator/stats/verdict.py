@@ -12,6 +12,9 @@ from investigator.stats.process import FloatArray
 from investigator.stats.states import States, two_states
 
 Decision = Literal["slower", "faster", "no_change", "undecided"]
+Obstacle = Literal["twin", "states", "contradiction", "cpu", "noise"]
+"""Why more rounds would probably not decide: the baseline differs from itself; processes fall into two
+states; wall and CPU time contradict each other; only CPU time changed; too much noise for `MAX_ROUNDS`."""
 
 STATES_SHOW_IN_FASTEST = 0.5
 STATES_ROUNDS = 8
@@ -64,7 +67,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     cpu: Interval
     verdict: Decision
     rounds_needed: int | None
-    """For ``undecided``: further rounds that would probably decide; None where more rounds will not."""
+    """For ``undecided``: further rounds that would probably decide; None where `obstacle` says why not."""
+    obstacle: Obstacle | None = None
+    """What stands in the way of a verdict where no number of rounds is given."""
     warnings: tuple[str, ...]
 
 
@@ -81,22 +86,34 @@ def judge(processes: Processes, *, margins: Margins, confidence: float, veto: st
     verdict = decide(wall, cpu, margins)
     warnings = _warnings(wall, cpu, verdict, margins, confidence)
     final: Decision = verdict
-    hopeless = veto is not None
+    obstacle: Obstacle | None = None
     if veto is not None:
-        final, warnings = "undecided", (veto, *warnings)
+        final, obstacle, warnings = "undecided", "twin", (veto, *warnings)
     elif verdict in {"slower", "faster"}:
         states = _states(processes, wall.estimate, confidence)
         if states is not None:
-            final, hopeless = "undecided", True
+            final, obstacle = "undecided", "states"
             text = (
                 f"processes of both versions fall into two states {math.expm1(states.gap) * 100:.0f} % apart "
                 f"({states.mixed_rounds} of {states.rounds} rounds are mixed): not a shift"
             )
             warnings = (text, *warnings)
     needed = None
-    if final == "undecided" and not hopeless:
+    if final == "undecided" and obstacle is None:
         needed = rounds_needed(wall_effects, cpu_effects, margins=margins, confidence=confidence)
-    return Judgement(wall=wall, cpu=cpu, verdict=final, rounds_needed=needed, warnings=warnings)
+        obstacle = None if needed is not None else _obstacle(wall, cpu, margins)
+    return Judgement(
+        wall=wall, cpu=cpu, verdict=final, rounds_needed=needed, obstacle=obstacle, warnings=warnings
+    )
+
+
+def _obstacle(wall: Interval, cpu: Interval, margins: Margins) -> Obstacle:
+    """What keeps the rule from a verdict however many rounds of this kind there were."""
+    if _opposite(wall, cpu):
+        return "contradiction"
+    if _inside(wall, margins.equivalence) and cpu.bounded and not _inside(cpu, margins.equivalence):
+        return "cpu"
+    return "noise"
 
 
 def decide(wall: Interval, cpu: Interval, margins: Margins) -> Decision:
@@ -198,7 +215,8 @@ def _warnings(
     wall: Interval, cpu: Interval, verdict: Decision, margins: Margins, confidence: float
 ) -> tuple[str, ...]:
     if not wall.bounded:
-        return (f"only {wall.rounds} rounds, at least {MIN_ROUNDS} are needed for an interval",)
+        counted = f"{wall.rounds} round{'' if wall.rounds == 1 else 's'}"
+        return (f"only {counted}, an interval needs at least {MIN_ROUNDS} (--rounds)",)
     found: list[str] = []
     if wall.confidence < confidence - 1e-9:
         found.append(

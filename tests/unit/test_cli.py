@@ -100,6 +100,16 @@ def test_help_says_defaults(words: str) -> None:
         (["sqlite", "--patch", "none.diff"], "--patch none.diff cannot be read"),
         (["sqlite", "--workload", "none.mjs"], "--workload none.mjs cannot be read"),
         (["js", "--ops", "none"], "nothing would be measured"),
+        (["js", "--ops", "select_range", "--dry-run"], "select_range works on an addon"),
+        (["js", "--ops", "boundary.select_range", "--dry-run"], "boundary.select_range works on an addon"),
+        (["js", "--ops", "wlx", "--workload", "wl.mjs", "--dry-run"], "neither built in nor in the"),
+        (["js", "--ops", "wlx", "--workload", "wl.mjs"], "neither built in nor in the workloads"),
+        (["plan", "js", "--workload", "map_fill.mjs"], "map_fill has the name of a built-in operation"),
+        (["js", "--workload", "map_fill.mjs"], "map_fill has the name of a built-in operation"),
+        (["js", "--param", "k=1", "--param", "k=2"], "--param gives 'k' twice"),
+        (["js", "--versions", "20,,22"], "--versions '20,,22' has a comma with nothing beside it"),
+        (["js", "--versions", "20,22,"], "has a comma with nothing beside it"),
+        (["js", "--ops", "json_parse,,map_fill"], "--ops 'json_parse,,map_fill' has a comma"),
         (["js", "--ops", "none", "--dry-run"], "nothing would be measured"),
         (["run", "none.toml"], "none.toml cannot be read"),
         (["resume", "none"], "there is no run 'none'"),
@@ -118,6 +128,8 @@ def test_help_says_defaults(words: str) -> None:
     ],
 )
 def test_wrong_input_is_one_sentence(arguments: Sequence[str], words: str, elsewhere: Path) -> None:
+    for name in ("wl.mjs", "map_fill.mjs"):
+        Path(name).write_text("export const run = () => 1;")
     result = call(*arguments)
     assert result.exit_code == 2
     said = [line for line in plain(result.stderr).splitlines() if "error" in line]

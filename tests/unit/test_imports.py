@@ -13,6 +13,7 @@ LAYERS = (
     {"operations", "spec", "resources", "store", "host", "npm_client", "exchange"},
     {"engine", "base_image", "nodes", "addons", "patches", "build_log", "elf"},
     {"plan", "workloads"},
+    {"selection"},
     {"build", "native", "probes", "sqlite_calls"},
     {"invoke", "prepare"},
     {"samples", "arms", "naming"},

@@ -13,7 +13,7 @@ import pytest
 
 from investigator import resources
 from investigator.errors import UsageError
-from investigator.operations import BY_NAME_ONLY, CATALOGUE, JS, SQLITE, Operation, choose, find
+from investigator.operations import BY_NAME_ONLY, CATALOGUE, JS, SQLITE, Operation, choose, find, offered
 from sqlcipher_bench import profiles
 from sqlcipher_bench.mailbox import write_mailbox
 
@@ -176,22 +176,34 @@ def test_every_entry_points_at_a_packaged_module(operation: Operation) -> None:
 
 def test_choose_keeps_the_order_of_the_catalogue_and_names_each_once() -> None:
     wanted = ["select_range", "open_key", "select_range"]
-    assert [operation.name for operation in choose(wanted, families=["sqlite"])] == [
+    assert [operation.name for operation in choose(wanted, SQLITE)] == [
         "open_key",
         "select_range",
     ]
-    assert choose(["all"], families=["sqlite", "js", "boundary", "core"]) == (*SQLITE, *JS)
-    twins = choose(["row_bulk_50x4", "core.select_range"], families=["sqlite", "boundary", "core"])
+    assert choose(["all"], offered("sqlite")) == (*SQLITE, *JS)
+    twins = choose(["row_bulk_50x4", "core.select_range"], CATALOGUE)
     assert [operation.name for operation in twins] == ["row_bulk_50x4", "core.select_range"]
-    essential = choose(["essential", "rows_twin"], families=["js"])
+    essential = choose(["essential", "rows_twin"], offered("js"))
     assert [operation.name for operation in essential] == [operation.name for operation in JS]
 
 
 def test_choose_refuses_an_unknown_name_and_tells_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"no operation 'select_rnge'.*select_range"):
-        choose(["select_rnge"], families=["sqlite"])
-    with pytest.raises(UsageError, match="json_parse"):
-        choose(["open_key"], families=["js"])
+        choose(["select_rnge"], SQLITE)
+    with pytest.raises(UsageError, match=r"open_key works on an addon.*`investigate sqlite`.*json_parse"):
+        choose(["open_key"], offered("js"))
+
+
+@pytest.mark.parametrize(
+    "name", ["select_range", "selekt_range", "boundary.select_range", "core.select_range"]
+)
+def test_a_command_offers_only_what_it_has(name: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        choose([name], offered("js"))
+    told = re.findall(r"[a-z0-9_.]+\w", str(refusal.value).partition("all, essential, or")[2].lower())
+    assert told
+    assert set(told) <= {operation.name for operation in JS}
+    assert choose(["call_noop"], offered("js"))
 
 
 def test_find() -> None:
@@ -226,7 +238,7 @@ def test_sqlite_operations_do_what_their_names_say(tmp_path: Path, mailbox_file:
 
 
 def test_operations_that_change_the_database_put_it_back(tmp_path: Path, mailbox_file: Path) -> None:
-    chosen = choose(CHANGING, families=["sqlite"])
+    chosen = choose(CHANGING, SQLITE)
     # More deletions than there are messages: the operation puts rows back by itself, too.
     more = dict.fromkeys(CHANGING, 20) | {"delete_row": 1_200}
     answers = run_operations(tmp_path, chosen, mailbox=mailbox_file, calls=3, more=more)
@@ -238,7 +250,7 @@ def test_operations_that_change_the_database_put_it_back(tmp_path: Path, mailbox
 
 @pytest.mark.parametrize("name", CHANGING)
 def test_each_changing_operation_also_works_alone(tmp_path: Path, mailbox_file: Path, name: str) -> None:
-    answers = run_operations(tmp_path, choose([name], families=["sqlite"]), mailbox=mailbox_file)
+    answers = run_operations(tmp_path, choose([name], SQLITE), mailbox=mailbox_file)
     assert answers[name]["restored"] == answers["reader"] == answers["writer"]
 
 
@@ -278,7 +290,7 @@ def test_every_variation_takes_effect(
     tmp_path: Path, mailbox_file: Path, variation: profiles.Profile
 ) -> None:
     # The operation itself reads every PRAGMA back and refuses to run where one did not take effect.
-    chosen = choose(["select_point", "update_row"], families=["sqlite"])
+    chosen = choose(["select_point", "update_row"], SQLITE)
     answers = run_operations(tmp_path, chosen, mailbox=mailbox_file, params=variation.pragmas)
     assert answers["select_point"]["first"]["id"] == 1
     assert answers["update_row"]["restored"] == answers["reader"]
@@ -296,12 +308,12 @@ def test_every_variation_takes_effect(
 def test_a_parameter_that_is_no_value_of_its_pragma_is_refused(
     tmp_path: Path, mailbox_file: Path, params: dict[str, str], sentence: str
 ) -> None:
-    chosen = choose(["select_point"], families=["sqlite"])
+    chosen = choose(["select_point"], SQLITE)
     answers = run_operations(tmp_path, chosen, mailbox=mailbox_file, params=params)
     assert sentence in answers["select_point"]["error"]
 
 
 def test_parameters_for_a_workload_of_the_user_are_left_alone(tmp_path: Path, mailbox_file: Path) -> None:
-    chosen = choose(["select_point"], families=["sqlite"])
+    chosen = choose(["select_point"], SQLITE)
     answers = run_operations(tmp_path, chosen, mailbox=mailbox_file, params={"rows": "DROP TABLE"})
     assert "error" not in answers["select_point"]

@@ -150,6 +150,39 @@ def test_baseline_by_addon_release() -> None:
         found("24.11.1")
 
 
+@pytest.mark.parametrize(
+    ("wanted", "place"),
+    [
+        ("lts", 0),
+        ("24.x", 1),
+        ("image:mine/node", 2),
+        ("fix=path:./out", 3),
+        ("path:./out", 3),
+        (">=18 <19", 4),
+        (">=18  <19", 4),
+        ("fix", 3),
+        ("24.11.1", 2),
+    ],
+)
+def test_baseline_as_it_was_typed(wanted: str, place: int) -> None:
+    items = ("lts", "24.x", "image:mine/node", "fix=path:./out", ">=18 <19")
+    environments = (
+        environment("24.19.0", "z"),
+        environment("24.18.0"),
+        environment("24.11.1"),
+        environment("24.11.1", "fix"),
+        environment("18.20.0"),
+    )
+    assert find_baseline(environments, wanted, items=items) == environments[place].id
+
+
+def test_what_was_typed_twice_is_no_baseline() -> None:
+    environments = (environment("24.11.1", "a"), environment("24.11.1", "b"))
+    assert find_baseline(environments, "a=24", items=("a=24", "b=24")) == environments[0].id
+    with pytest.raises(UsageError, match=r"24 fits 2 of the versions; give it a label"):
+        find_baseline(environments, "24", items=("a=24", "b=24"))
+
+
 def test_baseline_by_version_major_label_and_default() -> None:
     environments = (environment("20.19.5"), environment("24.11.1", "a"), environment("24.19.0"))
     assert find_baseline(environments, None) == environments[0].id

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from investigator import addons, build, host, prepare, workloads
+from investigator import addons, build, host, measure, prepare, selection, workloads
 from investigator.addons import AddonPackage, AddonRequest
 from investigator.build import AddonBuild, BuildFailure
 from investigator.engine.interface import Outcome, Task
@@ -14,6 +14,7 @@ from investigator.errors import EngineMissingError, NothingBuiltError, StoredFil
 from investigator.nodes import sources
 from investigator.nodes.interface import NodeBuild, NodeRequest, ResolvedNode
 from investigator.observer import NullObserver, Observer
+from investigator.operations import Family
 from investigator.plan import Environment
 from investigator.spec import Spec, dump_spec, load_spec
 from investigator.store import RunFolder, create_run
@@ -220,22 +221,59 @@ def test_a_baseline_that_was_asked_for_must_work(monkeypatch: pytest.MonkeyPatch
     assert [failure.environment for failure in stored.failures] == ["node20.0.0+bsm3.0.0"]
 
 
-def test_workloads_are_read_before_anything_is_built(
+OWN = workloads.own_operation
+
+
+def refuse_files(
+    monkeypatch: pytest.MonkeyPatch, refused: Mapping[str, str], defined: Mapping[str, Sequence[str]] = {}
+) -> None:
+    """Files answer with their operations (default: the one named after them), some with a refusal."""
+
+    def read(
+        _engine: object, _nodes: object, _fixtures: object, _folder: object, file: str, family: Family
+    ) -> object:
+        if file in refused:
+            return workloads.Refusal(reason=refused[file])
+        return tuple(OWN(file, family, name) for name in defined.get(file, ())) or (OWN(file, family),)
+
+    monkeypatch.setattr(workloads, "read_workload", read)
+    monkeypatch.setattr(prepare, "fixtures", Path)
+
+
+def test_a_file_that_does_not_load_costs_its_own_cells(
     monkeypatch: pytest.MonkeyPatch, folder: RunFolder
 ) -> None:
+    fake_builds(monkeypatch, [package("3.0.0")], lambda _release, version: version == "20.0.0")
+    refuse_files(monkeypatch, {"bad.mjs": "bad.mjs cannot be loaded: SyntaxError"})
+    spec = Spec(versions=("20", "22", "24"), ops=("select_point",), workloads=("good.mjs", "w/bad.mjs"))
+    stored = plan(monkeypatch, folder, spec, [node("20.0.0"), node("22.0.0"), node("24.0.0")])
+    assert [operation.name for operation in stored.plan.operations] == ["select_point", "good", "bad"]
+    assert [(f.environment[:6], f.op, f.stage) for f in stored.failures] == [
+        ("node20", None, "build"),
+        ("node22", "bad", "load"),
+        ("node24", "bad", "load"),
+    ]
+    assert stored.failures[-1].reason == "bad.mjs cannot be loaded: SyntaxError"
+    left = measure.cells_left(stored.plan, stored.failures)
+    assert left == {e.id: ("select_point", "good") for e in stored.plan.environments[1:]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"ops": ("nowhere",)}, r"--ops names 'nowhere', which is neither built in nor in .* \(one, other\)"),
+        ({"workloads": ("many.mjs", "one.mjs")}, "two workloads define the operation one"),
+        ({"workloads": ("twice.mjs",)}, "select_point has the name of a built-in operation; rename it"),
+    ],
+)
+def test_what_only_the_files_tell_is_refused_before_anything_is_built(
+    monkeypatch: pytest.MonkeyPatch, folder: RunFolder, changes: dict[str, object], words: str
+) -> None:
     tried = fake_builds(monkeypatch, [package("3.0.0")], lambda *_: False)
-    asked: list[Path] = []
-
-    def refuse(_engine: object, directory: Path, *_: object) -> tuple[()]:
-        asked.append(directory)
-        raise UsageError(f"the workload does not load on {directory.name}")
-
-    monkeypatch.setattr(workloads, "workload_operations", refuse)
-    monkeypatch.setattr(prepare, "fixtures", Path)
-    spec = Spec(versions=("20", "24"), workloads=("workloads/a.mjs",))
-    with pytest.raises(UsageError, match="does not load on 20"):
-        plan(monkeypatch, folder, spec, [node("20.0.0"), node("24.0.0")])
-    assert [path.name for path in asked] == ["20.0.0", "24.0.0"], "one Node that loads it would do"
+    refuse_files(monkeypatch, {}, {"many.mjs": ["one", "other"], "twice.mjs": ["select_point"]})
+    spec = msgspec.structs.replace(Spec(versions=("24",), workloads=("many.mjs",)), **changes)
+    with pytest.raises(UsageError, match=words):
+        plan(monkeypatch, folder, spec, [node("24.0.0")])
     assert not tried
 
 
@@ -250,12 +288,14 @@ def test_stored_inputs_are_found_from_everywhere(
     (tmp_path / "addon").mkdir()
     typed = Spec(
         versions=("20", "fix=path:./out", "path:/opt/node"),
+        baseline="path:./out",
         addon="path:addon",
         patch="a.diff",
         workloads=("mine.mjs",),
     )
     stored = prepare.keep_inputs(typed, folder)
     assert stored.versions == ("20", "fix=path:../../out", "path:/opt/node")
+    assert stored.baseline == "path:../../out"
     assert stored.addon == "path:../../addon"
     assert (stored.workloads, stored.patch) == (("workloads/mine.mjs",), "addon.patch")
     spec_file = folder.write("spec.toml", dump_spec(stored))
@@ -270,11 +310,13 @@ def test_stored_inputs_are_found_from_everywhere(
         raise NothingBuiltError("enough")
 
     monkeypatch.setattr(prepare, "make_environments", look)
-    monkeypatch.setattr(prepare, "_operations", lambda *_: ())
+    nothing = selection.Selection(operations=(), refused={})
+    monkeypatch.setattr(prepare, "_selection", lambda *_: nothing)
     for given in (stored, again):
         with pytest.raises(NothingBuiltError, match="enough"):
             plan(monkeypatch, folder, given, [node("20.0.0")])
         assert seen[-1].versions == ("20", "fix=path:out", "path:/opt/node")
+        assert seen[-1].baseline == "path:out"
         assert seen[-1].addon == "path:addon"
         assert seen[-1].patch == "reports/run/addon.patch"
 
@@ -289,6 +331,10 @@ def test_stored_inputs_are_found_from_everywhere(
         ({"patch": "."}, "--patch . cannot be read"),
         ({"addon": "path:./nowhere"}, "does not exist"),
         ({"cpus": "0,777"}, "names CPU 777.*it can use 0,1"),
+        ({"ops": ("wlx",), "workloads": ("wl.mjs",)}, r"'wlx', which is neither built in nor in .* \(wl\)"),
+        ({"workloads": ("json_parse.mjs",)}, "json_parse has the name of a built-in operation; rename it"),
+        ({"command": "js", "ops": ("boundary.select_range",)}, "works on an addon, which this command"),
+        ({"ops": ("none",)}, "nothing would be measured"),
     ],
 )
 def test_missing_inputs_are_refused_before_there_is_a_run(
@@ -297,10 +343,12 @@ def test_missing_inputs_are_refused_before_there_is_a_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(host, "usable_cpus", lambda: (0, 1))
     Path("notes.txt").write_text("no diff\n")
+    for name in ("wl.mjs", "json_parse.mjs"):
+        Path(name).write_text("export const run = () => 1;")
     spec = msgspec.structs.replace(Spec(versions=("24",)), **changes)
     with pytest.raises(UsageError, match=words):
         prepare.resolve(spec, NullObserver(), "docker")
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "wl.mjs", "json_parse.mjs"}
 
 
 # -- what would be run --------------------------------------------------------------------------------------
@@ -321,7 +369,14 @@ def releases(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize(
     ("baseline", "expected"),
-    [(None, "20"), ("24", "24"), ("b", "24"), ("v24.1.0", "24"), ("b:node24.1.0+bsm12.11.1", "24")],
+    [
+        (None, "20"),
+        ("24", "24"),
+        ("b", "24"),
+        ("v24.1.0", "24"),
+        ("b:node24.1.0+bsm12.11.1", "24"),
+        ("b=24", "24"),
+    ],
 )
 def test_the_baseline_is_known_before_anything_is_fetched(
     releases: list[str], baseline: str | None, expected: str

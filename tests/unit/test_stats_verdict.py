@@ -109,7 +109,9 @@ def test_a_veto_forbids_any_verdict_and_says_why() -> None:
 def test_four_rounds_decide_nothing() -> None:
     judged = judge(processes([2.0] * 4), margins=MARGINS, confidence=0.975)
     assert (judged.verdict, judged.rounds_needed) == ("undecided", 1)
-    assert judged.warnings == ("only 4 rounds, at least 5 are needed for an interval",)
+    assert judged.warnings == ("only 4 rounds, an interval needs at least 5 (--rounds)",)
+    single = judge(processes([2.0]), margins=MARGINS, confidence=0.975)
+    assert single.warnings == ("only 1 round, an interval needs at least 5 (--rounds)",)
 
 
 def test_six_rounds_decide_but_say_what_they_hold() -> None:
@@ -122,6 +124,7 @@ def test_more_cpu_on_other_threads_is_said() -> None:
     judged = judge(processes([1.0] * 8, cpu=[1.2] * 8), margins=MARGINS, confidence=0.975)
     assert (judged.verdict, judged.rounds_needed) == ("undecided", None)
     assert judged.warnings == ("uses 20 % more CPU on other threads",)
+    assert judged.obstacle == "cpu"
 
 
 def test_cpu_that_rises_with_an_undecided_wall_time_is_not_on_other_threads() -> None:
@@ -139,7 +142,17 @@ def test_waiting_is_said() -> None:
 def test_contradicting_endpoints_are_said() -> None:
     judged = judge(processes([1.2] * 8, cpu=[0.9] * 8), margins=MARGINS, confidence=0.975)
     assert judged.verdict == "undecided"
+    assert judged.obstacle == "contradiction"
     assert judged.warnings == ("wall time and CPU time point in opposite directions",)
+
+
+def test_what_stands_in_the_way_is_told_only_where_no_number_of_rounds_is() -> None:
+    wild = judge(processes(list(np.exp(0.5 * NORMAL_SCORES))), margins=MARGINS, confidence=0.975)
+    assert (wild.verdict, wild.rounds_needed, wild.obstacle) == ("undecided", None, "noise")
+    vetoed = judge(processes([2.0] * 8), margins=MARGINS, confidence=0.975, veto="no")
+    assert (vetoed.verdict, vetoed.rounds_needed, vetoed.obstacle) == ("undecided", None, "twin")
+    few = judge(processes([2.0] * 4), margins=MARGINS, confidence=0.975)
+    assert (few.rounds_needed, few.obstacle) == (1, None)
 
 
 def test_forecast_of_rounds() -> None:
