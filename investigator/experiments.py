@@ -1,7 +1,8 @@
 """Experiments on an explained finding: what differs in source and build, and what exchanging it does.
 
 In the nested folder of the finding: ``causes.json`` with what was compared, and a nested run for each
-experiment (``swap-1/``, ``one-cpu/``); ablations lie in the run's own ``ablation/``.
+experiment (``swaps/``, ``one-cpu/``); the patches of the swaps lie in ``swap-1/`` and so on, ablations in the
+run's own ``ablation/``.
 """
 
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from investigator.tested import CAUSES_SCHEMA, ONE_CPU, CausesRecord, SwapRun
 ROUNDS = 6
 """Of each experiment; the exact interval then holds 96.9 %."""
 MOST_SWAPS = 2
+SWAPS = "swaps"
 GC_SHARE = 0.25
 """Part of a change in pauses from which the collector is a suspect: what it does costs time elsewhere too."""
 
@@ -39,9 +41,8 @@ def find_causes(nested: Bench, parent: Bench, found: Attribution) -> None:
     if not (folder.path / "causes.json").exists():
         folder.write_json("causes.json", "causes", CAUSES_SCHEMA, _compared(nested, pair, found))
     record = folder.read_json("causes.json", "causes", CAUSES_SCHEMA, CausesRecord)
-    for swap in record.to_measure:
-        if swap.environment is not None and swap.build is not None:
-            _swap(nested, found.op, swap.folder, swap.environment, swap.build)
+    for name in dict.fromkeys(swap.folder for swap in record.to_measure):
+        _swap(nested, found.op, name, [swap for swap in record.to_measure if swap.folder == name])
     kind = _flag_kind(found)
     if kind is not None:
         _one_cpu(nested, found.op)
@@ -83,7 +84,7 @@ def _one_binary(bench: Bench, baseline: Environment, candidate: Environment) -> 
     if isinstance(shared, NoSwap):
         return None
     return SwapRun(
-        folder="one-binary",
+        folder=SWAPS,
         regions=(),
         direction="old_on_new",
         environment=shared.environment,
@@ -120,14 +121,14 @@ def _one_swap(
         swapped = planned.environment
         build = build_all(bench.engine, [swapped], observer=bench.observer)[swapped.id]
         if isinstance(build, AddonBuild):
-            return _made(planned, build, name)
+            return _made(planned, build)
         reasons.append(_said(planned, build))
-    return SwapRun(folder=name, regions=tuple(regions), reason="; ".join(reasons))
+    return SwapRun(folder=SWAPS, regions=tuple(regions), reason="; ".join(reasons))
 
 
-def _made(planned: PathSwap, build: AddonBuild, name: str) -> SwapRun:
+def _made(planned: PathSwap, build: AddonBuild) -> SwapRun:
     return SwapRun(
-        folder=name,
+        folder=SWAPS,
         regions=planned.regions,
         direction=planned.direction,
         environment=planned.environment,
@@ -139,10 +140,12 @@ def _said(planned: PathSwap, build: BuildFailure) -> str:
     return f"{planned.direction.replace('_', ' ')} does not compile ({build.reason})"
 
 
-def _swap(bench: Bench, op: str, name: str, environment: Environment, build: AddonBuild) -> None:
-    builds = {**bench.around.builds, environment.id: build}
-    around = msgspec.structs.replace(bench.around, builds=builds)
-    plan = msgspec.structs.replace(bench.plan, environments=(*bench.plan.environments, environment))
+def _swap(bench: Bench, op: str, name: str, swaps: Sequence[SwapRun]) -> None:
+    """The pair and every swap in the same rounds: one pair serves them all."""
+    made = {s.environment.id: s.build for s in swaps if s.environment is not None and s.build is not None}
+    around = msgspec.structs.replace(bench.around, builds={**bench.around.builds, **made})
+    environments = (*bench.plan.environments, *(s.environment for s in swaps if s.environment is not None))
+    plan = msgspec.structs.replace(bench.plan, environments=environments)
     _measured(msgspec.structs.replace(bench, around=around), plan, op, name)
 
 
@@ -166,10 +169,11 @@ def _measured(bench: Bench, plan: Plan, op: str, name: str) -> None:
     folder.write_json("experiment.json", "experiment", CAUSES_SCHEMA, plan)
     done = {record.number for record in measure.read_rounds(folder)}
     failures = list(calibration.failures)
+    pair = {environment.id for environment in bench.plan.environments}
     inner.observer.stage_started(name, ROUNDS - len(done))
     for number in sorted(set(range(1, ROUNDS + 1)) - done):
         cells = measure.cells_left(plan, failures)
-        if len(cells) < len(plan.environments):
+        if not pair <= set(cells) or len(cells) < min(len(plan.environments), 3):
             return  # a side that fails compares with nothing
         failures += measure.measure_round(inner, calibration, number, failures, cells).failures
         inner.observer.step(name, f"round {number}")

@@ -92,6 +92,28 @@ def test_a_swap_that_moves_nothing_is_rejected(tmp_path: Path) -> None:
     assert any("src/util/data.cpp:99" in text for text in found.rejected)
 
 
+def test_two_swaps_share_their_rounds_and_are_judged_apart(tmp_path: Path) -> None:
+    other = f"{SWAPPED}-other"
+    costs = {BASE: 60_000.0, OTHER: 30_000.0, SWAPPED: 60_000.0, other: 30_000.0}
+    bench = bench_of(tmp_path, WorkerEngine(lambda environment, _op: costs[environment]))
+    bench = msgspec.structs.replace(bench, folder=create_run(bench.folder.path / "explain/x"))
+    record = record_of(bench)
+    (first,) = record.swaps
+    assert first.environment is not None
+    second = msgspec.structs.replace(
+        first, environment=msgspec.structs.replace(first.environment, id=other)
+    )
+    record = msgspec.structs.replace(record, swaps=(first, second))
+    bench.folder.write_json("causes.json", "causes", CAUSES_SCHEMA, record)
+    find_causes(bench, bench, msgspec.structs.replace(attribution(), op=OP, layer="boundary", methods=()))
+    rounds = read_rounds(RunFolder(bench.folder.path / "swap-1"))
+    measured = [{m.invocation.environment for m in record.invocations} for record in rounds]
+    assert measured == [{BASE, OTHER, SWAPPED, other}] * ROUNDS
+    found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ("Data::GetRowJS",))
+    assert [cause.moved for cause in found.causes] == [pytest.approx(1.0, abs=0.1)]
+    assert any("moves only" in text for text in found.rejected)
+
+
 def test_source_that_the_profile_does_not_show_is_no_cause(tmp_path: Path) -> None:
     bench = experiment(tmp_path, 60_000.0)
     found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ("Statement::JS_run",))
