@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NoReturn
 import msgspec
 import typer
 
-from investigator import __version__, gate, listings, options, results, workflow
+from investigator import __version__, documents, gate, listings, options, results, workflow
 from investigator.console import Console
 from investigator.errors import (
     EXIT_INTERRUPTED,
@@ -205,6 +205,21 @@ def show(run: RunArgument, json: options.Json = False) -> None:
             console.result(stored)
             return
         _finish(console, results.regenerate(folder, write=False), json=json)
+
+
+@app.command(rich_help_panel="Read")
+def report(
+    run: RunArgument,
+    formats: documents.FormatOption = None,
+    out: documents.OutOption = None,
+) -> None:
+    """Write documents of a run, computed anew from its raw records; needs no engine and no network.
+
+    Prints the path of each file written.
+    """
+    with _program() as console:
+        for path in documents.write(open_run(run), formats or ("markdown",), out):
+            console.result(str(path))
 
 
 @app.command(rich_help_panel="Look around")

@@ -63,6 +63,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     screen: Analysis
     """As the screen alone saw it: what is explained is chosen by it."""
     attributions: tuple[Attribution, ...] = ()
+    table: pd.DataFrame
+    """All passes of the screen: the rows of measurements.csv."""
 
 
 def regenerate(folder: RunFolder, *, write: bool) -> Finished:
@@ -90,9 +92,10 @@ def regenerate(folder: RunFolder, *, write: bool) -> Finished:
         analysis=published(stored.plan, screen, found),
         screen=screen,
         attributions=found,
+        table=table,
     )
     if write:
-        write_reports(finished, table)
+        write_reports(finished)
     return finished
 
 
@@ -113,11 +116,11 @@ def stored_text(folder: RunFolder, *, json: bool) -> str | None:
         ) from error
 
 
-def write_reports(finished: Finished, table: pd.DataFrame) -> None:
+def write_reports(finished: Finished) -> None:
     """Write everything that can be made again: table, analysis, summary, report."""
     folder = finished.folder
     text = io.StringIO()
-    samples.to_csv(table, text)
+    samples.to_csv(finished.table, text)
     folder.write("measurements.csv", text.getvalue().encode())
     folder.write_json("analysis.json", "analysis", ANALYSIS_SCHEMA, finished.analysis)
     if finished.attributions:
@@ -125,7 +128,7 @@ def write_reports(finished: Finished, table: pd.DataFrame) -> None:
         folder.write_json("attribution.json", "attribution", ATTRIBUTION_SCHEMA, stored)
         export_profiles(folder, finished.attributions)
     folder.write("summary.json", summary_text(finished).encode())
-    folder.write("report.md", markdown.render(_view(finished)).encode())
+    folder.write("report.md", markdown_report(finished).encode())
 
 
 def summary_text(finished: Finished) -> str:
@@ -134,6 +137,11 @@ def summary_text(finished: Finished) -> str:
     builds: dict[str, AddonBuild | BuildFailure] = {**stored.builds, **stored.build_failures}
     text = summary(stored.plan, finished.analysis, builds, TOOL, finished.attributions)
     return encode_summary(text).decode()
+
+
+def markdown_report(finished: Finished) -> str:
+    """The text of report.md."""
+    return markdown.render(_view(finished))
 
 
 def terminal_report(finished: Finished) -> TerminalReport:

@@ -31,7 +31,7 @@ LAYERS = (
     {"experiments"},
     {"explain"},
     {"workflow", "outline", "doctor", "housekeeping", "profile_self"},
-    {"listings", "selftest", "options"},
+    {"listings", "selftest", "options", "documents"},
     {"cli"},
     {"__main__"},
 )
