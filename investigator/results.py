@@ -16,6 +16,7 @@ from investigator.build import AddonBuild, BuildFailure
 from investigator.errors import StoredFileError
 from investigator.invoke import read_events
 from investigator.measure import Calibration, RoundRecord
+from investigator.nodes.platform import PlatformFacts
 from investigator.plan import Plan
 from investigator.prepare import PLAN_SCHEMA, StoredPlan
 from investigator.protocol import Hello
@@ -50,6 +51,11 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the rounds that lay inside timed passes, cold ones included."""
     harness_cpu_share: float | None = None
     """CPU time of this program over the length of the measuring stage."""
+    platform: PlatformFacts | None = None
+    """What a measured process sees. None in older runs, and where Node did not answer."""
+    node_config: dict[str, dict[str, str]] = {}
+    """``process.config`` of each environment's Node, flat: ``variables.v8_enable_sandbox`` -> ``0``. Empty in
+    older runs."""
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,6 +158,7 @@ def terminal_report(finished: Finished) -> TerminalReport:
 def _view(finished: Finished) -> View:
     record = msgspec.to_builtins(finished.record)
     host_facts, engine_facts = record.pop("host"), record.pop("engine")
+    record.pop("node_config")  # hundreds of variables; the issue texts tell those that differ
     return build_view(
         finished.stored.plan,
         finished.analysis,

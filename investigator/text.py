@@ -23,7 +23,8 @@ _LIST_ITEM = re.compile(r"^([0-9]{1,9})([.)])(?=\s|$)")
 # Entities, because a backslash before a column separator means different things to different parsers.
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
 _ZERO_WIDTH = "\u200b"
-_MENTION = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9])|#(?=[0-9])")
+# Also "GH-12", which GitHub takes for a reference.
+_MENTION = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9])|#(?=[0-9])|\b[Gg][Hh]-(?=[0-9])")
 _AUTOLINK = re.compile(r"(?<=:)(?=//)|(?<=[Ww][Ww][Ww])(?=\.)")
 
 

@@ -185,7 +185,20 @@ def _flag(subject: str, one: str, other: str) -> BuildDifference:
 
 def compare_configs(baseline: NodeBuild, candidate: NodeBuild) -> Iterable[BuildDifference]:
     """Variables of ``config.gypi`` (as in ``process.config``) that differ; whether ``common.gypi`` does."""
-    one, other = read_config(baseline.directory), read_config(candidate.directory)
+    yield from config_differences(read_config(baseline.directory), read_config(candidate.directory))
+    digests = [_digest(node.directory / _COMMON) for node in (baseline, candidate)]
+    if digests[0] != digests[1]:
+        yield BuildDifference(
+            what="common.gypi",
+            subject="defaults that addons inherit; they show in the flags above",
+            baseline=digests[0],
+            candidate=digests[1],
+            relevance="none",
+        )
+
+
+def config_differences(one: Mapping[str, str], other: Mapping[str, str]) -> Iterable[BuildDifference]:
+    """Variables that differ between two configurations as `read_config` gives them."""
     for name in sorted({*one, *other}):
         if one.get(name) != other.get(name):
             variable = name.removeprefix("variables.")
@@ -196,15 +209,6 @@ def compare_configs(baseline: NodeBuild, candidate: NodeBuild) -> Iterable[Build
                 candidate=other.get(name, ""),
                 relevance="code" if variable.startswith(_DECISIVE) else "none",
             )
-    digests = [_digest(node.directory / _COMMON) for node in (baseline, candidate)]
-    if digests[0] != digests[1]:
-        yield BuildDifference(
-            what="common.gypi",
-            subject="defaults that addons inherit; they show in the flags above",
-            baseline=digests[0],
-            candidate=digests[1],
-            relevance="none",
-        )
 
 
 def read_config(directory: Path) -> dict[str, str]:

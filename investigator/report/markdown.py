@@ -7,6 +7,7 @@ are Markdown.
 from collections.abc import Iterable, Iterator, Sequence
 
 from investigator.report.shapes import CellView, ChangeView, EnvironmentView, FamilyView, RowView, View
+from investigator.report.tables import markdown_table as _table
 from investigator.report.wording import FINDING_MARK
 from investigator.text import code_span, escape_markdown, fence
 
@@ -342,14 +343,3 @@ def _digest(value: str) -> str:
 
 def _text(text: str) -> str:
     return escape_markdown(text, _LIMIT)
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """Lay out cells that are Markdown already."""
-    aligned = set(right)
-    lines = [
-        f"| {' | '.join(header)} |",
-        f"|{'|'.join('---:' if column in aligned else '---' for column in range(len(header)))}|",
-        *(f"| {' | '.join(row)} |" for row in rows),
-    ]
-    return "\n".join(lines)

@@ -1,0 +1,360 @@
+"""The forms: nodejs/node's bug report, V8's defect report, and a short one for an addon's maintainers.
+
+Headings are the labels of the form as it is filled in on the web, in its order, so that a text can be pasted
+field by field, or filed whole: GitHub makes the same text of its form.
+Sources: nodejs/node .github/ISSUE_TEMPLATE/1-bug-report.yml; for V8 the questions of its tracker's template.
+Neither better-sqlite3 nor better-sqlite3-multiple-ciphers has a template.
+"""
+
+import html
+import re
+import shlex
+from typing import Final
+
+import msgspec
+
+from investigator.report.issue import sections
+from investigator.report.issue.checklist import checklist
+from investigator.report.issue.interval import release_interval
+from investigator.report.issue.material import Material, Reproduction
+from investigator.report.issue.method import interval_line, method, one_call, screened
+from investigator.report.issue.provenance import (
+    addon,
+    environment,
+    libc,
+    same_build,
+    uname,
+)
+from investigator.report.issue.public import block, code, told
+from investigator.report.issue.target import Fit, Target, Tracker, fit, grown, tracker
+from investigator.report.issue.words import compared, does, sides, title
+
+SCREEN_LINES: Final = 60
+"""One screen: lines outside of closed folds."""
+MOST_CHARACTERS: Final = 60_000
+"""Below the 65,536 that GitHub takes."""
+_FOLD: Final = re.compile(r"^<details>$.*?^</details>$", re.DOTALL | re.MULTILINE)
+_TITLE: Final = re.compile(r"\A(?:<!-- title: .* -->|Title: .*)\n")
+_SHORT_SNIPPET: Final = 3
+"""Lines of a snippet that needs no fold."""
+_SHORT_OUTPUT: Final = 8
+"""Lines of what it printed that need no fold, the fence's two included."""
+_NAMED_SYMBOLS: Final = 3
+_NAMED_CAUSES: Final = 3
+
+
+class IssueText(msgspec.Struct, frozen=True, kw_only=True):
+    """One text, ready to be filed."""
+
+    target: Target
+    tracker: Tracker
+    title: str
+    """Plain text, one line."""
+    body: str
+    """Markdown; ends with a newline."""
+    warning: str | None
+    """Why the evidence speaks against this tracker; also in the body."""
+
+    @property
+    def document(self) -> str:
+        """Title and body as one file; for GitHub the title is a comment: the file is a body as well."""
+        if self.target == "v8":
+            return f"Title: {told(self.title)}\n\n{self.body}"
+        # Two dashes would end the comment.
+        return f"<!-- title: {html.escape(self.title.replace('--', '- -'), quote=False)} -->\n\n{self.body}"
+
+
+def compose(material: Material, target: Target) -> IssueText:
+    """Write the text of one finding for one tracker."""
+    judged = fit(target, material)
+    write = {"node": _node, "v8": _v8, "addon": _addon}[target]
+    return IssueText(
+        target=target,
+        tracker=tracker(target, material),
+        title=title(material),
+        body=write(material, judged).rstrip() + "\n",
+        warning=None if judged.fits else judged.sentence,
+    )
+
+
+# -- nodejs/node --------------------------------------------------------------------------------------------
+
+
+def _node(material: Material, judged: Fit) -> str:
+    low, high = (told(name) for name in sides(material))
+    form = _parts(
+        _heading("Version", f"{high} ({low} does not show it)"),
+        _heading("Platform", told(_platform(material))),
+        _heading("Subsystem", _subsystem(material)),
+        _heading("What steps will reproduce the bug?", _reproduction(material)),
+        _heading("How often does it reproduce? Is there a required condition?", _how_often(material)),
+        _heading("What is the expected behavior? Why is that the expected behavior?", _expected(material)),
+        _heading("What do you see instead?", _actual(material)),
+        _heading("Additional information", _additional(material, judged)),
+    )
+    return _parts(form, *_folds(material, len(form)))
+
+
+def _platform(material: Material) -> str:
+    """``uname -a`` without the name of the host, and what decides times beside it."""
+    host = material.host
+    return (
+        f"{uname(material)}; {libc(material)}; {host.cpu_model}, {host.cores_usable} CPUs, "
+        f"{host.virtualisation}"
+    )
+
+
+def _subsystem(material: Material) -> str:
+    package, family = material.candidate.addon, material.published.comparison.family
+    if material.layer in {"engine", "gc"} or (family == "js" and material.layer == "unknown"):
+        return "deps: V8 (pure JavaScript, no addon)" if family == "js" else "deps: V8"
+    if package is None or family == "js":
+        return "not known"
+    if package.kind == "node:sqlite":
+        return "sqlite"
+    if material.layer == "boundary":
+        api = "Node-API" if package.napi is not None else "V8's C++ API"
+        return f"native addons through {api}"
+    return f"native addons (layer: {sections.layer_word(material.layer)})"
+
+
+def _how_often(material: Material) -> str:
+    rounds = sections.slower_rounds(material)
+    said = f"Always: in {rounds} of fresh processes." if rounds else "In every round that was measured."
+    parts = (said, f"Required: {told(does(material.op))}.", _siblings(material), screened(material))
+    return " ".join(part for part in parts if part)
+
+
+def _siblings(material: Material) -> str:
+    """What the same kind of operation does in other sizes, on the same two versions."""
+    words = material.op.split("_")
+    if len(words) < 3:
+        return ""
+    stem = "_".join((*words[:2], ""))
+    here = [c for c in material.others if c.candidate == material.candidate.id]
+    near = [c for c in here if c.op != material.op and c.op.startswith(stem)]
+    if not near:
+        return "Other sizes were not measured in this run."
+    unsure = {"no_change": " (no change)", "undecided": " (cannot tell)"}
+    said = (
+        f"{told(does(c.op))}: {sections.percent(c.wall.change_pct)}{unsure.get(c.verdict, '')}"
+        for c in near[:4]
+    )
+    return f"In the same run: {'; '.join(said)}."
+
+
+def _expected(material: Material) -> str:
+    low, _ = sides(material)
+    time = sections.time(material.published.baseline.ns_per_op)
+    return f"About the time of {told(low)}, {time} per call. {same_build(material)}"
+
+
+def _actual(material: Material) -> str:
+    return f"One call {told(compared(material))}.\n\n{sections.result_table(material)}"
+
+
+# -- V8 -----------------------------------------------------------------------------------------------------
+
+
+def _v8(material: Material, judged: Fit) -> str:
+    pair = (material.baseline, material.candidate)
+    low, high = (told(f"{e.node.versions.get('v8', '?')} (Node.js v{e.node.version})") for e in pair)
+    more = _additional(material, judged)
+    form = _parts(
+        f"Version: {high}; {low} does not show it",
+        f"OS: {told(_platform(material))}",
+        f"Architecture: {told(material.host.architecture)}",
+        _question("What steps will reproduce the problem?", _reproduction(material)),
+        _question("What is the expected output?", _expected(material)),
+        _question("What do you see instead?", f"{_actual(material)}\n\n{_how_often(material)}"),
+        _question("Please use labels and text to provide additional information.", more),
+    )
+    kept, left_out = _fitting(_details(material), len(form))
+    # One fold only: a tracker that shows tags as text then shows two of them.
+    body = _parts(*(_question(name, body) for name, body in kept), left_out)
+    return _parts(form, sections.fold("Details", body))
+
+
+# -- an addon -----------------------------------------------------------------------------------------------
+
+
+def _addon(material: Material, judged: Fit) -> str:
+    low, high = (told(name) for name in sides(material))
+    package = material.candidate.addon
+    name = "no addon" if package is None else f"{package.name} {package.version}".strip()
+    subject = f"{told(name)} on Node.js {high}, compared with {low}"
+    if material.by_addon:
+        subject = f"{high}, compared with {low}, on Node.js v{told(material.candidate.node.version)}"
+    known = f"{_expected(material)} {_how_often(material)}\n\n{_additional(material, judged)}"
+    form = _parts(
+        _heading("Versions", f"{subject}. {told(_platform(material))}"),
+        _heading("What happens", _actual(material)),
+        _heading("How to see it", _reproduction(material)),
+        _heading("What is known", known),
+    )
+    return _parts(form, *_folds(material, len(form)))
+
+
+# -- parts of all three -------------------------------------------------------------------------------------
+
+
+def _reproduction(material: Material) -> str:
+    found = material.reproduction
+    if found is None:
+        command = shlex.join(["investigate", "repro", "RUN", "--op", material.op])
+        none = f"No snippet without our tool was made for this finding; {code(command)} makes and runs one."
+        with_tool = "With the tool (`pip install investigate-node`):"
+        return f"{one_call(material)} {none} {with_tool}\n\n{block(_rerun(material))}"
+    return f"{one_call(material)}\n\n{_snippet(found)}\n\nRun with {code(found.command)}. {_printed(found)}"
+
+
+def _snippet(found: Reproduction) -> str:
+    text = block(found.snippet)
+    lines = found.snippet.count("\n") + 1
+    needs = told(found.kind)
+    if lines <= _SHORT_SNIPPET:
+        return f"{code(found.file)} ({needs}):\n\n{text}"
+    return sections.fold(f"{told(found.file)}: {needs}, {lines} lines", text)
+
+
+def _printed(found: Reproduction) -> str:
+    text = block(found.printed, 4000)
+    if len(text.splitlines()) <= _SHORT_OUTPUT:
+        return f"It printed:\n\n{text}"
+    return f"\n\n{sections.fold('What it printed', text)}"
+
+
+def _rerun(material: Material) -> str:
+    """The command line that measures this pair again."""
+    spec = material.plan.spec
+    words = ["investigate", spec.command, "--versions"]
+    if material.by_addon:
+        items = (
+            f"{e.addon.name}@{e.addon.version}" for e in (material.baseline, material.candidate) if e.addon
+        )
+        words += [material.candidate.node.version, "--axis", "addon", "--addon", ",".join(items)]
+    else:
+        words.append(f"{material.baseline.node.version},{material.candidate.node.version}")
+        package = material.candidate.addon
+        if spec.command == "sqlite" and package is not None:
+            words += ["--addon", f"{package.name}@{package.version}" if package.version else package.name]
+    return shlex.join([*words, "--ops", material.op])
+
+
+def _additional(material: Material, judged: Fit) -> str:
+    lines = []
+    if not judged.fits:
+        lines.append(f"**The evidence speaks against this tracker.** {told(judged.sentence)}")
+    lines += [
+        f"Where: {_layer(material)}. {told(judged.sentence) if judged.fits else ''}".rstrip(),
+        *_named_symbols(material),
+        *(f"Cause, confirmed by an experiment: {text}." for text in sections.confirmed(material)),
+        *_named_rejected(material),
+        interval_line(material),
+    ]
+    return sections.bullets(lines)
+
+
+def _layer(material: Material) -> str:
+    word, found = sections.layer_word(material.layer), material.attribution
+    if found is None or material.layer in {"unknown", "mixed"}:
+        return word  # the sentence that follows has the reason
+    return f"{word} ({told(found.reason, 300)})"
+
+
+def _named_symbols(material: Material) -> list[str]:
+    """The functions that grew most, in one line."""
+    if grown(material) is None or material.attribution is None:
+        return []
+    moved = sorted(material.attribution.symbols, key=lambda s: -abs(s.ns_per_op))[:_NAMED_SYMBOLS]
+    said = ", ".join(f"{code(s.name, 100)} {sections.signed_time(s.ns_per_op)}" for s in moved)
+    return [f"Own time per call by profile: {said}."]
+
+
+def _named_rejected(material: Material) -> list[str]:
+    found = sections.rejected(material, 170)
+    if not found:
+        return []
+    more = f"; {len(found) - _NAMED_CAUSES} more below" if len(found) > _NAMED_CAUSES else ""
+    return [f"Tested and rejected: {'; '.join(found[:_NAMED_CAUSES])}{more}."]
+
+
+def _folds(material: Material, used: int) -> tuple[str, ...]:
+    """The closed parts as folds, as many as fit beside `used` characters."""
+    kept, left_out = _fitting(_details(material), used)
+    return (*(sections.fold(name, body) for name, body in kept), left_out)
+
+
+def _fitting(details: list[tuple[str, str]], used: int) -> tuple[list[tuple[str, str]], str]:
+    """Details in their order while they fit, and a sentence about the others."""
+    kept, missing = [], []
+    for name, body in details:
+        used += len(name) + len(body) + 60
+        (kept if used < MOST_CHARACTERS else missing).append((name, body))
+    names = ", ".join(name for name, _ in missing)
+    return kept, f"Left out for its length: {names}." if names else ""
+
+
+def _details(material: Material) -> list[tuple[str, str]]:
+    """The closed parts: name and body; those without anything to say are left out."""
+    found = material.published
+    again = material.screen
+    causes = [
+        *(f"confirmed: {text}" for text in sections.confirmed(material)),
+        *(f"rejected: {text}" for text in sections.rejected(material)),
+        *(f"note: {text}" for text in sections.notes(material)),
+    ]
+    raw = [
+        f"ns per call, one value a process. {sections.disturbed(found)}.",
+        sections.raw_values(found, sides(material)),
+    ]
+    if again is not None:
+        raw += ["The earlier rounds:", sections.raw_values(again, sides(material))]
+    parts = [
+        ("Method, in five lines", method(material)),
+        ("Checklist", checklist(material)),
+        ("Profile: functions whose own time changed", sections.symbols(material)),
+        ("Layers: both methods", sections.layers(material)),
+        ("Causes: tested, confirmed, rejected; what else differs", _causes(material, causes)),
+        ("V8 flags", sections.flags(material)),
+        ("Times", sections.endpoints(material)),
+        ("Environment", environment(material)),
+        ("Addon", addon(material)),
+        ("Raw values", "\n\n".join(raw)),
+        ("Other comparisons of the run", sections.others(material) if material.others else ""),
+        ("Measured with", _measured_with(material)),
+    ]
+    return [(name, body) for name, body in parts if body]
+
+
+def _causes(material: Material, causes: list[str]) -> str:
+    changed = () if material.attribution is None else material.attribution.changed
+    lines = [*causes, *(f"also different: {told(text, 200)}" for text in changed)]
+    if not lines:
+        return "Not measured: nothing was tested."
+    return sections.bullets(lines)
+
+
+def _measured_with(material: Material) -> str:
+    interval = release_interval(material)
+    releases = "; ".join(f"{told(r.name)} {r.says}" for r in interval.readings)
+    said = f"{told(material.tool)}, run begun {told(material.started_at)}. Releases in the run: {releases}."
+    return f"{said} Again:\n\n{block(_rerun(material))}"
+
+
+def _heading(label: str, text: str) -> str:
+    return f"### {label}\n\n{text}"
+
+
+def _question(label: str, text: str) -> str:
+    return f"**{label}**\n\n{text}"
+
+
+def _parts(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def screen_lines(text: str) -> int:
+    """Lines of a text outside of its folds: what `SCREEN_LINES` bounds. The title is no part of the page."""
+    open_text = _FOLD.sub("", _TITLE.sub("", text))
+    return len(re.sub(r"\n{3,}", "\n\n", open_text).strip().splitlines())

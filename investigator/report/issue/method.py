@@ -1,0 +1,53 @@
+"""Sentences about how the figures came about, and between which releases."""
+
+from investigator import units
+from investigator.report.issue.interval import release_interval
+from investigator.report.issue.material import Material
+from investigator.report.issue.public import code, told
+from investigator.report.issue.words import call, does
+
+
+def method(material: Material) -> str:
+    """How the figures came about, in five lines."""
+    found, spec = material.published, material.plan.spec
+    alone = "alone in its process" if found.alone else "interleaved with the run's other operations"
+    twice = "each twice a round" if len(found.candidate.by_round) > 1 else "the baseline twice a round"
+    counts = f"{found.baseline.processes} and {found.candidate.processes} processes"
+    rounds = f"{found.comparison.rounds} rounds of fresh processes in seeded random order"
+    beyond = f"beyond {spec.layout_pct:g} %, which code layout alone can do"
+    lines = (
+        f"{rounds}, {twice} (A/A): {counts}.",
+        f"A process: a fixed number of warm-up calls, then passes of at least 40 ms, {alone}.",
+        "Its value: lower quartile over passes of (wall - main-thread GC pause) per call, plus mean pause.",
+        "Change: Hodges-Lehmann over rounds of log(candidate) - mean log(baseline), exact Walsh interval.",
+        f"Filed, by a rule fixed before: {spec.finding_pct:g} % or more, with the whole interval {beyond}.",
+    )
+    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
+
+
+def one_call(material: Material) -> str:
+    """What is timed."""
+    text = call(material.op)
+    said = f"One call is {told(does(material.op))}"
+    return f"{said}: {code(text)}." if text else f"{said}."
+
+
+def interval_line(material: Material) -> str:
+    """Release interval with the V8 versions of both sides."""
+    said = told(release_interval(material).text)
+    if material.by_addon:
+        return f"Releases of the addon: {said}."
+    pair = (material.baseline.node.versions.get("v8", "?"), material.candidate.node.versions.get("v8", "?"))
+    return f"Releases: {said} (V8 {told(pair[0])} and {told(pair[1])})."
+
+
+def screened(material: Material) -> str:
+    """The first, independent measurement, where the published one is the second; else empty."""
+    screen = material.screen
+    if screen is None:
+        return ""
+    wall = screen.comparison.wall
+    change = units.format_percent(wall.change_pct)
+    interval = units.format_interval(wall.ci_low_pct, wall.ci_high_pct)
+    earlier = f"an earlier {screen.comparison.rounds} rounds, with other operations in the same process"
+    return f"Measured twice: {earlier}, gave {change} ({interval})."
