@@ -14,7 +14,7 @@ from typing import Annotated, Literal, NoReturn
 import msgspec
 import typer
 
-from investigator import __version__, documents, gate, listings, options, results, workflow
+from investigator import __version__, documents, gate, issue_report, listings, options, results, workflow
 from investigator.console import Console
 from investigator.errors import (
     EXIT_INTERRUPTED,
@@ -212,14 +212,24 @@ def report(
     run: RunArgument,
     formats: documents.FormatOption = None,
     out: documents.OutOption = None,
+    target: issue_report.ForOption = None,
+    op: issue_report.OpOption = None,
+    candidate: issue_report.CandidateOption = None,
+    gh: issue_report.GhOption = False,
 ) -> None:
     """Write documents of a run, computed anew from its raw records; needs no engine and no network.
 
     Prints the path of each file written.
     """
     with _program() as console:
-        for path in documents.write(open_run(run), formats or ("markdown",), out):
+        wanted = tuple(formats or ("markdown",))
+        asked = issue_report.Asked(target=target, op=op, candidate=candidate, gh=gh)
+        issue_report.check(asked, wanted)
+        folder = open_run(run)
+        for path in documents.write(folder, [name for name in wanted if name != issue_report.FORMAT], out):
             console.result(str(path))
+        if issue_report.FORMAT in wanted:
+            issue_report.write(folder, asked, out, console, lambda words: typer.confirm(words, err=True))
 
 
 @app.command(rich_help_panel="Look around")

@@ -27,7 +27,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 FormatOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--format", metavar="FORMAT", help="What to write; repeatable. markdown: report.md; all: everything."
+        "--format",
+        metavar="FORMAT",
+        help="What to write; repeatable. markdown: report.md; all: everything but issue; "
+        "issue: texts for upstream trackers, needs --for.",
     ),
 ]
 OutOption = Annotated[Path | None, typer.Option(help="Folder to write into; default the run folder.")]

@@ -61,12 +61,6 @@ def issues(finished: Finished, target: Target, op: str | None = None, candidate:
     return Issues(issues=tuple(composed), left_out=chosen.left_out)
 
 
-def write_issues(folder: RunFolder, found: Issues) -> None:
-    """Write each text into the run folder."""
-    for issue in found.issues:
-        folder.write(issue.name, issue.text.document.encode())
-
-
 class _Reader:
     """Reads what is needed of a run folder; the table of all samples only once."""
 

@@ -28,10 +28,11 @@ LAYERS = (
     {"results"},
     {"rounds"},
     {"ablate"},
+    {"issues"},
     {"experiments"},
     {"explain"},
     {"workflow", "outline", "doctor", "housekeeping", "profile_self"},
-    {"listings", "selftest", "options", "documents"},
+    {"listings", "selftest", "options", "documents", "issue_report"},
     {"cli"},
     {"__main__"},
 )

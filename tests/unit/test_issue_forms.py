@@ -279,6 +279,7 @@ def hostile() -> Material:
         environment.node, version=text, versions={text: text, "v8": text}, label=text
     )
     environment = msgspec.structs.replace(environment, node=node)
+    assert known.published.candidate.build is not None
     build = msgspec.structs.replace(
         known.published.candidate.build,
         compiler=text,

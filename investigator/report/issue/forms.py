@@ -287,7 +287,8 @@ def _folds(material: Material, used: int) -> tuple[str, ...]:
 
 def _fitting(details: list[tuple[str, str]], used: int) -> tuple[list[tuple[str, str]], str]:
     """Details in their order while they fit, and a sentence about the others."""
-    kept, missing = [], []
+    kept: list[tuple[str, str]] = []
+    missing: list[tuple[str, str]] = []
     for name, body in details:
         used += len(name) + len(body) + 60
         (kept if used < MOST_CHARACTERS else missing).append((name, body))
