@@ -21,7 +21,7 @@ LAYERS = (
     {"causes"},
     {"analysis"},
     {"attribution", "profiling"},
-    {"records"},
+    {"records", "repro"},
     {"tested"},
     {"attributed"},
     {"report", "gate"},
