@@ -392,8 +392,10 @@ def _keep(digest: str, put: Callable[[Path], object], observer: Observer) -> Add
     return _load(f"path-{digest}", fill, observer)
 
 
-def patched(package: AddonPackage, patch: str | None) -> AddonPackage:
+def patched(package: AddonPackage, patch: str | None, shown: str | None = None) -> AddonPackage:
     """Apply a unified diff to a copy of the package; `package` itself where there is no patch.
+
+    `shown` names the patch in errors, instead of ``--patch`` and its file.
 
     Raises:
         UsageError: the patch cannot be read, leads out of the package, or does not apply.
@@ -403,12 +405,12 @@ def patched(package: AddonPackage, patch: str | None) -> AddonPackage:
         return package
     file = Path(patch).expanduser().absolute()
     if not file.is_file():
-        raise UsageError(f"--patch {clean_text(patch, 120)} does not exist or is no file")
+        raise UsageError(f"{shown or f'--patch {clean_text(patch, 120)}'} does not exist or is no file")
     digest, original = cache.sha256_of(file), package.directory
 
     def fill(work: Path) -> None:
         archives.copy_tree(original, work / "package")
-        apply_patch(file, work / "package")
+        apply_patch(file, work / "package", shown)
         changed = msgspec.structs.replace(
             package, directory=None, patch_sha256=digest, napi=_required_napi(work / "package")
         )

@@ -321,12 +321,13 @@ def _judge_pair(
     if not low or not high:
         return None
     judgement = judge(
-        _processes(high, low), margins=question.margins, confidence=question.confidence, veto=veto
+        processes(high, low), margins=question.margins, confidence=question.confidence, veto=veto
     )
     return judgement if judgement.wall.rounds else None
 
 
-def _processes(candidate: Sequence[Arm], baseline: Sequence[Arm]) -> Processes:
+def processes(candidate: Sequence[Arm], baseline: Sequence[Arm]) -> Processes:
+    """Both sides as the rule takes them, each of at least one arm."""
     return Processes(
         candidate_wall=np.column_stack([arm.wall for arm in candidate]),
         baseline_wall=np.column_stack([arm.wall for arm in baseline]),
@@ -337,7 +338,7 @@ def _processes(candidate: Sequence[Arm], baseline: Sequence[Arm]) -> Processes:
     )
 
 
-def _beyond_layout(wall: Interval, spec: Spec) -> bool:
+def beyond_layout(wall: Interval, spec: Spec) -> bool:
     """Whether a change is too large to come from code placement alone, estimate and interval."""
     nearer_end = min(abs(wall.ci_low_pct), abs(wall.ci_high_pct))
     return abs(wall.change_pct) >= spec.finding_pct and nearer_end > spec.layout_pct
@@ -350,7 +351,7 @@ def _comparison(
     cpu = _percent(None if judgement is None else judgement.cpu)
     verdict: Verdict = "invalid" if pair.differs or judgement is None else judgement.verdict
     flagged = verdict in FLAGS
-    large = _beyond_layout(wall, question.plan.spec)
+    large = beyond_layout(wall, question.plan.spec)
     needed = judgement.rounds_needed if judgement is not None and verdict == "undecided" else None
     if pair.kind == "twin":
         needed = None  # nobody waits for a verdict on the twin

@@ -14,7 +14,17 @@ from typing import Annotated, Literal, NoReturn
 import msgspec
 import typer
 
-from investigator import __version__, documents, gate, issue_report, listings, options, results, workflow
+from investigator import (
+    __version__,
+    documents,
+    gate,
+    issue_report,
+    listings,
+    options,
+    results,
+    validating,
+    workflow,
+)
 from investigator.console import Console
 from investigator.errors import (
     EXIT_INTERRUPTED,
@@ -103,6 +113,48 @@ def js(
         dry_run=dry_run,
         self_profile=self_profile,
     )
+
+
+@app.command(rich_help_panel="Measure")
+@takes_choices("sqlite", without=validating.NOT_TAKEN)
+def validate(
+    choices: Choices,
+    baseline: validating.Baseline,
+    regressed: validating.Regressed,
+    fix: validating.FixBuild,
+    op: validating.Op = None,
+    restore: validating.Restore = "80%",
+    node: validating.Node = None,
+    js: validating.Js = False,
+    keep: options.Keep = None,
+    out: options.Out = None,
+    json: options.Json = False,
+    dry_run: options.DryRun = False,
+) -> None:
+    """Judge a fix: does the loss come back, and does nothing else get slower?
+
+    Baseline, regressed and fix are measured interleaved, the regressed side twice. Exit 0: the lower end of
+    the recovered share reaches --restore and no other operation is slower than on the regressed side by a
+    finding; 1: it does not, or the fix computes something else; 3: it cannot be told.
+    """
+    with _program(quiet=json) as console:
+        bound = options.keep_bytes(keep)
+        spec = validating.validation_spec(
+            choices,
+            baseline=baseline,
+            regressed=regressed,
+            fix=fix,
+            ops=op or (),
+            restore=restore,
+            node=node,
+            js=js,
+        )
+        if dry_run:
+            _print_plan(console, spec, json=json)
+            return
+        with validating.within(bound, console):
+            finished = workflow.investigate(spec, out, console)
+        _finish(console, finished, json=json)
 
 
 @app.command(rich_help_panel="Measure")
@@ -352,10 +404,12 @@ def _print_plan(console: Console, spec: Spec, *, json: bool) -> None:
 
 def _finish(console: Console, finished: results.Finished, *, json: bool) -> None:
     console.result(results.summary_text(finished) if json else results.terminal_report(finished))
+    if finished.validation is not None:
+        validating.tell_github(finished.validation, console)
     missing = gate.no_answer(finished.stored.plan, finished.analysis)
-    if missing is not None:
+    if missing is not None and finished.validation is None:
         raise NothingBuiltError(missing)
-    code = gate.exit_code(finished.stored.plan.spec, finished.analysis)
+    code = gate.exit_code(finished.stored.plan.spec, finished.analysis, finished.validation)
     if code != EXIT_OK:
         raise typer.Exit(code)
 

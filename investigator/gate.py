@@ -1,4 +1,4 @@
-"""An analysis to an exit code: ``--fail-on``, and a run that has no answer at all."""
+"""An answer to an exit code: ``--fail-on``, `investigate validate`, and a run that has none at all."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,26 @@ from investigator.errors import EXIT_GATE_FAILED, EXIT_GATE_UNDECIDED, EXIT_OK
 from investigator.plan import Failure, Plan
 from investigator.spec import Spec
 from investigator.text import clean_text
+from investigator.validate.shapes import Outcome, Validation
+
+_EXIT_OF: dict[Outcome, int] = {
+    "pass": EXIT_OK,
+    "fail": EXIT_GATE_FAILED,
+    "invalid": EXIT_GATE_FAILED,
+    "cannot_tell": EXIT_GATE_UNDECIDED,
+}
 
 
-def exit_code(spec: Spec, analysis: Analysis) -> int:
+def exit_code(spec: Spec, analysis: Analysis, validation: Validation | None = None) -> int:
     """0 passed or no gate, 1 something got slower by a finding, 3 it cannot be told.
+
+    Of a validation: 0 the fix passes, 1 it fails or does other work, 3 it cannot be told.
 
     A cell that was not measured, is invalid, or is undecided while its interval reaches a finding's size
     could hide one; an undecided cell whose interval ends below that cannot.
     """
+    if validation is not None:
+        return _EXIT_OF[validation.outcome]
     if spec.fail_on == "none":
         return EXIT_OK
     pairs = [c for c in analysis.comparisons if c.kind == "baseline" and c.phase == "warm"]

@@ -237,7 +237,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     storage: Storage = "tmpfs"
 
 
-def takes_choices(command: Command | None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_choices(
+    command: Command | None, without: Sequence[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Let a command of typer take `Choices` as its first argument, each field as an option of its own.
 
     Typer reads options from the signature of a function: the decorated function has one with the fields of
@@ -245,8 +247,9 @@ def takes_choices(command: Command | None) -> Callable[[Callable[..., None]], Ca
 
     Args:
         command: whose options; None for all of them, with versions that depend on an argument.
+        without: fields of `Choices` that the command does not have.
     """
-    options = tuple(_parameters(command))
+    options = tuple(option for option in _parameters(command) if option.name not in without)
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
         _, *own = inspect.signature(body, eval_str=True).parameters.values()

@@ -22,16 +22,17 @@ _REJECT: Final = re.compile(
 )
 
 
-def apply_patch(patch: Path, directory: Path) -> None:
+def apply_patch(patch: Path, directory: Path, shown: str | None = None) -> None:
     """Apply `patch` (paths with one leading folder, as git writes them) to the files below `directory`.
 
-    `git apply` does it where git is installed, else `patch`; both without fuzz, so that they agree.
+    `git apply` does it where git is installed, else `patch`; both without fuzz, so that they agree. `shown`
+    names the patch in errors.
 
     Raises:
         UsageError: no unified diff, a path outside of `directory`, or a piece that does not apply.
         EngineMissingError: there is neither program.
     """
-    shown = f"--patch {patch.name}"
+    shown = clean_text(shown or f"--patch {patch.name}", 120)
     if patch.stat().st_size > MAX_BYTES:
         raise UsageError(f"{shown} is larger than {MAX_BYTES:,} bytes; it is no patch for an addon")
     if (directory / ".git").exists():

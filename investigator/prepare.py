@@ -35,7 +35,7 @@ from investigator.nodes.interface import NodeBuild, ResolvedNode
 from investigator.observer import Observer
 from investigator.plan import Environment, Failure, Plan, environment_id, find_baseline
 from investigator.probes import ProbeBuild
-from investigator.spec import Flavor, Spec, cpu_numbers, with_paths
+from investigator.spec import ARMS, Flavor, Spec, cpu_numbers, with_patch, with_paths
 from investigator.store import RunFolder
 from investigator.text import clean_text
 from sqlcipher_bench.mailbox import write_mailbox
@@ -108,17 +108,41 @@ def check_inputs(spec: Spec) -> None:
     with tempfile.TemporaryDirectory(prefix="investigate-io-") as folder:
         workloads.copy_workloads(spec.workloads, Path(folder) / "workloads")
     selection.check(spec)
-    if spec.patch is not None:
-        shown = f"--patch {clean_text(spec.patch, 200)}"
-        patches.check_patch(_patch_text(spec.patch).decode("utf-8", errors="replace"), shown)
-    for request, text in zip(addon_requests(spec), spec.addon_items, strict=True):
+    for option, file in _patch_files(spec):
+        shown = f"{option} {clean_text(file, 200)}"
+        patches.check_patch(_patch_text(file, option).decode("utf-8", errors="replace"), shown)
+    fix = [(fix_request(spec), f"--fix {spec.fix.build}")] if spec.fix and _own_addon(spec) else []
+    own = zip(addon_requests(spec), (f"--addon {text}" for text in spec.addon_items), strict=True)
+    for request, text in (*own, *fix):
         if spec.command == "sqlite" and request.name == "path:":
             path = Path(request.selector or "").expanduser()
             if not path.exists():
-                raise UsageError(
-                    f"--addon {clean_text(text, 200)} does not exist; give a directory or a tarball."
-                )
+                raise UsageError(f"{clean_text(text, 200)} does not exist; give a directory or a tarball.")
     _check_cpus(spec.cpus)
+
+
+def _patch_files(spec: Spec) -> Iterator[tuple[str, str]]:
+    """Option and file of each patch."""
+    if spec.patch is not None:
+        yield "--patch", spec.patch
+    if spec.fix is not None and spec.fix.kind == "patch":
+        yield "--fix", spec.fix.build
+
+
+def _own_addon(spec: Spec) -> bool:
+    """Whether the fix is an addon beside the one of the other environments."""
+    return spec.fix is not None and spec.fix.kind == "addon" and spec.axis == "node"
+
+
+def fix_request(spec: Spec) -> addons.AddonRequest:
+    """What ``--fix`` asks for, where it is an addon on the regressed Node.
+
+    Raises:
+        UsageError: it cannot be read, or there is none.
+    """
+    if spec.fix is None or not spec.fix.build:
+        raise UsageError("the spec's [fix] has no build; `investigate validate` makes one that has.")
+    return addons.parse_addon(spec.fix.build)
 
 
 def addon_requests(spec: Spec) -> tuple[addons.AddonRequest, ...]:
@@ -142,14 +166,15 @@ def _check_cpus(text: str | None) -> None:
         )
 
 
-def _patch_text(name: str) -> bytes:
+def _patch_text(name: str, option: str) -> bytes:
     path = Path(name).expanduser()
     try:
         if path.is_file() and path.stat().st_size > patches.MAX_BYTES:
-            raise UsageError(f"--patch {clean_text(name, 200)} is larger than {patches.MAX_BYTES >> 20} MiB.")
+            size = f"{patches.MAX_BYTES >> 20} MiB"
+            raise UsageError(f"{option} {clean_text(name, 200)} is larger than {size}.")
         return path.read_bytes()
     except OSError as error:
-        raise UsageError(f"--patch {clean_text(name, 200)} cannot be read: {error.strerror}.") from error
+        raise UsageError(f"{option} {clean_text(name, 200)} cannot be read: {error.strerror}.") from error
 
 
 def keep_inputs(spec: Spec, folder: RunFolder) -> Spec:
@@ -158,10 +183,13 @@ def keep_inputs(spec: Spec, folder: RunFolder) -> Spec:
     Relative ``path:`` entries count from the run folder in the stored spec, as `spec.load_spec` reads them.
     """
     names = workloads.copy_workloads(spec.workloads, folder.path / "workloads") if spec.workloads else ()
-    patch = None
+    stored = msgspec.structs.replace(spec, workloads=tuple(f"workloads/{n}" for n in names))
     if spec.patch is not None:
-        patch = folder.write("addon.patch", _patch_text(spec.patch)).name
-    stored = msgspec.structs.replace(spec, workloads=tuple(f"workloads/{n}" for n in names), patch=patch)
+        patch = folder.write("addon.patch", _patch_text(spec.patch, "--patch")).name
+        stored = msgspec.structs.replace(stored, patch=patch)
+    if spec.fix is not None and spec.fix.kind == "patch":
+        patch = folder.write("fix.patch", _patch_text(spec.fix.build, "--fix")).name
+        stored = msgspec.structs.replace(stored, fix=msgspec.structs.replace(spec.fix, build=patch))
     return with_paths(stored, lambda name: _rebased(name, folder.path))
 
 
@@ -224,6 +252,10 @@ def _resolve_addons(
     if spec.command == "js":
         return ()
     requests, versions = addon_requests(spec), [node.version for node in nodes]
+    if _own_addon(spec):
+        request = fix_request(spec)
+        if request.name not in {addons.NODE_SQLITE, "path:"}:
+            addons.named_release(request, versions[-1:])
     if spec.axis == "node":
         for request in requests:
             if request.is_exact and request.name not in {addons.NODE_SQLITE, "path:"}:
@@ -341,13 +373,18 @@ def prepare(
     spec = _from_here(spec, folder)
     nodes = fetch(resolved, engine, observer)
     measured = _selection(spec, nodes, folder, engine)
-    patch = None if spec.patch is None else str(folder.path / Path(spec.patch).name)
     environments, builds, broken = make_environments(
-        msgspec.structs.replace(spec, patch=patch), nodes, engine, observer, resolved.addons
+        with_patch(spec, lambda name: str(folder.path / Path(name).name)),
+        nodes,
+        engine,
+        observer,
+        resolved.addons,
     )
     logs = _keep_logs(folder, broken)
     if len(broken) == len(environments):
         raise NothingBuiltError(_failed("nothing could be built", next(iter(broken)), broken, logs))
+    if spec.fix is not None and environments[0].id in broken:
+        raise NothingBuiltError(_failed("the baseline does not work", environments[0].id, broken, logs))
     plan = Plan(
         spec=spec,
         run_id=folder.name,
@@ -427,7 +464,13 @@ def make_environments(
     if any(request.name != addons.NODE_SQLITE for request in requests) and not spec.prebuilt:
         _require_toolchain(engine)
     if spec.axis == "addon":
-        made = _attempt(_compared(spec, requests, compared, nodes, observer), engine, observer)
+        found = _compared(spec, requests, compared, nodes, observer)
+        made = _attempt(tuple(_with_fix(spec, e, observer) for e in found), engine, observer)
+    elif spec.fix is not None and spec.fix.kind != "node":
+        # The release is chosen without the fix, whose build may fail whatever the release.
+        made = _best_release(spec, requests[0], nodes[:-1], engine, observer)
+        plain = _environment(spec, nodes[-1], made.environments[-1].addon, None)
+        made = _joined(made, _attempt((_with_fix(spec, plain, observer),), engine, observer))
     else:
         made = _best_release(spec, requests[0], nodes, engine, observer)
     for identifier, failure in made.broken.items():
@@ -453,6 +496,35 @@ def _best_release(
     if best is None:
         raise NothingBuiltError(f"no release of {request.name} can be tried on these versions of Node.")
     return best
+
+
+def _joined(one: _Attempt, other: _Attempt) -> _Attempt:
+    return _Attempt(
+        environments=(*one.environments, *other.environments),
+        builds={**one.builds, **other.builds},
+        broken={**one.broken, **other.broken},
+    )
+
+
+def _with_fix(spec: Spec, environment: Environment, observer: Observer) -> Environment:
+    """The environment labelled ``fix`` with the addon or patch that is judged; others as they are.
+
+    Raises:
+        UsageError: no such addon, or a patch that does not apply.
+    """
+    fix, package = spec.fix, environment.addon
+    if fix is None or environment.label != ARMS[-1] or package is None:
+        return environment
+    if _own_addon(spec):
+        own = next(addons.usable_packages(fix_request(spec), [environment.node], observer))
+        encrypted = {f"{p.name} {p.version}": p.encrypted for p in (package, own)}
+        _refuse_mixed_ciphers(spec, encrypted)
+        package = own
+    elif fix.kind == "patch":
+        package = addons.patched(package, fix.build, f"--fix {fix.name or 'patch'}")
+    else:
+        return environment
+    return _environment(spec, environment.node, package, environment.label)
 
 
 def _compared(

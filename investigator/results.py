@@ -9,6 +9,7 @@ import pandas as pd
 
 from investigator import host, measure, samples
 from investigator.analysis import ANALYSIS_SCHEMA, Analysis
+from investigator.arms import arms
 from investigator.attributed import attributions, export_profiles
 from investigator.attribution.findings import published
 from investigator.attribution.layers import ATTRIBUTION_SCHEMA, Attribution, Attributions
@@ -21,12 +22,19 @@ from investigator.plan import Plan
 from investigator.prepare import PLAN_SCHEMA, StoredPlan
 from investigator.protocol import Hello
 from investigator.records import analyse_table, read_samples
-from investigator.report import markdown
+from investigator.report import junit, markdown
+from investigator.report.commands import command_line
 from investigator.report.shapes import ReportFacts, View
 from investigator.report.summary import encode_summary, summary
 from investigator.report.terminal import TerminalReport
+from investigator.report.validation import comment, step_summary
+from investigator.report.validation import section as validation_section
+from investigator.report.validation_terminal import ValidationReport
 from investigator.report.view import build_view
+from investigator.spec import with_patch, with_paths
 from investigator.store import TOOL, RunFolder
+from investigator.validate.judge import judge_fix
+from investigator.validate.shapes import VALIDATION_SCHEMA, Validation
 
 RUN_SCHEMA = 1
 
@@ -71,6 +79,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     attributions: tuple[Attribution, ...] = ()
     table: pd.DataFrame
     """All passes of the screen: the rows of measurements.csv."""
+    validation: Validation | None = None
+    """The answer of `investigate validate`; None for other runs."""
 
 
 def regenerate(folder: RunFolder, *, write: bool) -> Finished:
@@ -91,14 +101,19 @@ def regenerate(folder: RunFolder, *, write: bool) -> Finished:
         )
     screen = analyse_table(stored.plan, calibration, records, table)
     found = attributions(folder, screen)
+    analysis = published(stored.plan, screen, found)
+    validation = judge_fix(stored.plan, arms(table), screen)
+    if validation is not None:
+        analysis = msgspec.structs.replace(analysis, headline=validation.headline)
     finished = Finished(
         folder=folder,
         stored=stored,
         record=record,
-        analysis=published(stored.plan, screen, found),
+        analysis=analysis,
         screen=screen,
         attributions=found,
         table=table,
+        validation=validation,
     )
     if write:
         write_reports(finished)
@@ -135,23 +150,48 @@ def write_reports(finished: Finished) -> None:
         export_profiles(folder, finished.attributions)
     folder.write("summary.json", summary_text(finished).encode())
     folder.write("report.md", markdown_report(finished).encode())
+    if finished.validation is not None:
+        _write_validation(finished, finished.validation)
+
+
+def _write_validation(finished: Finished, validation: Validation) -> None:
+    """Write the answer for programs, for an issue, for GitHub Actions and for other CI systems."""
+    folder, record = finished.folder, finished.record
+    folder.write_json("validation.json", "validation", VALIDATION_SCHEMA, validation)
+    # For strangers: no place of this machine.
+    shared = with_paths(finished.stored.plan.spec, lambda name: Path(name).name)
+    again = command_line(with_patch(shared, lambda name: (shared.fix and shared.fix.name) or name))
+    folder.write("comment.md", comment(validation, TOOL, again).encode())
+    folder.write("step-summary.md", step_summary(validation).encode())
+    xml = junit.render(
+        validation,
+        run_id=record.run_id,
+        started_at=record.started_at,
+        measuring_s=sum(r.elapsed_s for r in measure.read_rounds(folder)),
+    )
+    folder.write("junit.xml", xml)
 
 
 def summary_text(finished: Finished) -> str:
     """The text of summary.json."""
     stored = finished.stored
     builds: dict[str, AddonBuild | BuildFailure] = {**stored.builds, **stored.build_failures}
-    text = summary(stored.plan, finished.analysis, builds, TOOL, finished.attributions)
+    text = summary(
+        stored.plan, finished.analysis, builds, TOOL, finished.attributions, finished.validation
+    )
     return encode_summary(text).decode()
 
 
 def markdown_report(finished: Finished) -> str:
     """The text of report.md."""
-    return markdown.render(_view(finished))
+    answer = () if finished.validation is None else validation_section(finished.validation)
+    return markdown.render(_view(finished), answer)
 
 
-def terminal_report(finished: Finished) -> TerminalReport:
+def terminal_report(finished: Finished) -> TerminalReport | ValidationReport:
     """What the console prints at the end."""
+    if finished.validation is not None:
+        return ValidationReport(finished.validation, _shown(finished.folder.path))
     return TerminalReport(_view(finished))
 
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 
-from investigator import measure
+from investigator import measure, samples
 from investigator.analysis import Analysis
+from investigator.arms import arms
 from investigator.measure import Bench, Calibration, RoundRecord
 from investigator.naming import short_names
 from investigator.observer import Estimate
 from investigator.plan import Failure, Plan, schedule
-from investigator.records import analyse_records
+from investigator.records import analyse_records, analyse_table, read_samples
 from investigator.spec import Spec
+from investigator.store import RunFolder
+from investigator.validate.judge import is_final, open_operations
 
 
 def learn_pace(bench: Bench, failures: Sequence[Failure]) -> Calibration:
@@ -34,11 +37,9 @@ def run_rounds(bench: Bench, calibration: Calibration) -> int:
     records = list(measure.read_rounds(folder))
     measured = 0
     last: RoundRecord | None = None
-    wanted: tuple[str, ...] | None = None
     for look, rounds in enumerate(spec.looks):
-        if look > 0:
-            decided_by = [r for r in records if r.number <= spec.looks[look - 1]]
-            wanted = analyse_records(folder, bench.plan, calibration, decided_by).undecided_ops
+        decided_by = [r for r in records if look > 0 and r.number <= spec.looks[look - 1]]
+        wanted = _wanted(folder, bench.plan, calibration, decided_by)
         # A round that was removed because it was damaged is measured again under its own number.
         todo = sorted(set(range(1, rounds + 1)) - {r.number for r in records})
         for number in todo:
@@ -62,6 +63,21 @@ def run_rounds(bench: Bench, calibration: Calibration) -> int:
             analysis = analyse_records(folder, bench.plan, calibration, records)
             bench.observer.round_finished(number, rounds, _estimates(bench.plan, analysis))
     return measured
+
+
+def _wanted(
+    folder: RunFolder, plan: Plan, calibration: Calibration, records: Sequence[RoundRecord]
+) -> tuple[str, ...] | None:
+    """Operations that further rounds are for, None for all of them; decided by the rounds given alone."""
+    if plan.spec.fix is not None:
+        table = samples.remark(samples.to_frame(read_samples(folder, plan, records)))
+        analysis = analyse_table(plan, calibration, records, table)
+        # A fix that cannot be built, or does other work, has its answer before the first round.
+        final = is_final(plan, arms(table), analysis)
+        if not records:
+            return () if final else None
+        return open_operations(plan, arms(table), analysis)
+    return analyse_records(folder, plan, calibration, records).undecided_ops if records else None
 
 
 def _announce(bench: Bench, cells: measure.Cells, wanted: tuple[str, ...] | None, rounds: int) -> None:

@@ -23,6 +23,9 @@ EngineChoice = Literal["auto", "docker", "local"]
 Storage = Literal["tmpfs", "disk"]
 Flavor = Literal["source", "prebuilt"]
 FailOn = Literal["slower", "none"]
+FixKind = Literal["node", "addon", "patch"]
+ARMS = ("baseline", "regressed", "fix")
+"""Labels of the environments of `investigate validate`, in their order."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _PARAM_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -64,6 +67,22 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 USUAL = Preset(pair_budget_min=8.0)
 QUICK = Preset(option="--quick", rounds=6, passes=2, budget_min=2.0, single_look=True, explain="none")
 THOROUGH = Preset(option="--thorough", budget_min=20.0, at_most=32)
+
+
+class Fix(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `investigate validate` judges: the environment labelled ``fix`` beside those of `ARMS`."""
+
+    kind: FixKind
+    build: str = ""
+    """Of an addon: an item as in ``--addon``; of a patch: its file. Empty where `Spec.compared` has it."""
+    name: str = ""
+    """Of a patch: the file name that the user gave, for people."""
+    ops: tuple[str, ...] = ()
+    """Operations whose loss must come back; empty: those that are slower by a finding."""
+    restore_pct: float = 80.0
+    """Share of the loss that must come back at least, percent: the lower end of its interval."""
+    equal: bool = False
+    """Instead of a share: no slower than the baseline, by the rule of ``no_change``."""
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -110,6 +129,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     explain: str = USUAL.explain
     """Findings whose layer is looked for, largest first: a number, ``all`` or ``none``."""
     fail_on: FailOn = "none"
+    fix: Fix | None = None
+    """Set for `investigate validate`: the run compares `ARMS` and judges the last of them."""
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -156,7 +177,39 @@ def checked(spec: Spec) -> Spec:
         raise UsageError("no Node version is given; name at least one, for instance --versions 20,22,24.")
     _check_axis(spec)
     _check_addon_options(spec)
+    if spec.fix is not None:
+        _check_fix(spec, spec.fix)
     return spec
+
+
+def _check_fix(spec: Spec, fix: Fix) -> None:
+    labels = tuple(item.partition("=")[0].strip() for item in spec.compared)
+    if labels != ARMS or spec.baseline != "regressed":
+        raise UsageError(
+            f"a spec with [fix] compares exactly {', '.join(f'{label}=...' for label in ARMS)}, in this "
+            'order, and has baseline = "regressed"; `investigate validate` makes one.'
+        )
+    if spec.command == "js" and fix.kind != "node":
+        raise UsageError(
+            f"--fix names {_A_FIX[fix.kind]}, but with --js no addon is measured; leave out --js."
+        )
+    if spec.axis == "addon" and fix.kind == "node":
+        raise UsageError(
+            "--baseline and --regressed name addons, but --fix a Node build; all three differ in the same "
+            "thing: give an addon or a patch."
+        )
+    if spec.prebuilt and fix.kind == "patch":
+        raise UsageError(
+            "a patch changes sources, which --prebuilt does not compile; leave out one of the two."
+        )
+    if not 1.0 <= fix.restore_pct <= 100.0:
+        raise UsageError(f"--restore is {fix.restore_pct:g} %; it must be between 1 % and 100 %, or equal.")
+    for name in fix.ops:
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"--op {name[:80]!r} is not the name of an operation.")
+
+
+_A_FIX = {"node": "a Node build", "addon": "an addon", "patch": "a patch of the addon"}
 
 
 def _check_axis(spec: Spec) -> None:
@@ -270,12 +323,10 @@ def load_spec(path: Path) -> Spec:
     except msgspec.ValidationError as error:
         raise UsageError(f"the spec {path} is wrong: {error}.") from error
     folder = path.parent
-    located = with_paths(spec, lambda name: _beside(folder, name))
+    located = with_patch(with_paths(spec, lambda name: _beside(folder, name)), lambda n: _beside(folder, n))
     return checked(
         msgspec.structs.replace(
-            located,
-            workloads=tuple(_beside(folder, name) for name in spec.workloads),
-            patch=None if spec.patch is None else _beside(folder, spec.patch),
+            located, workloads=tuple(_beside(folder, name) for name in spec.workloads)
         )
     )
 
@@ -298,12 +349,26 @@ def with_paths(spec: Spec, change: Callable[[str], str]) -> Spec:
         found = _PATH_ITEM.fullmatch(text)
         return text if found is None else found.group(1) + change(found.group(2))
 
+    fix = spec.fix
+    if fix is not None and fix.kind == "addon":
+        fix = msgspec.structs.replace(fix, build=item(fix.build))
     return msgspec.structs.replace(
         spec,
         versions=tuple(item(text) for text in spec.versions),
         baseline=None if spec.baseline is None else item(spec.baseline),
         addon=item(spec.addon),
         addons=tuple(item(text) for text in spec.addons),
+        fix=fix,
+    )
+
+
+def with_patch(spec: Spec, change: Callable[[str], str]) -> Spec:
+    """`spec` with the files of its patches, of all environments and of the fix, put through `change`."""
+    fix = spec.fix
+    if fix is not None and fix.kind == "patch":
+        fix = msgspec.structs.replace(fix, build=change(fix.build))
+    return msgspec.structs.replace(
+        spec, patch=None if spec.patch is None else change(spec.patch), fix=fix
     )
 
 

@@ -30,7 +30,7 @@ from investigator.plan import find_baseline
 from investigator.prepare import RESOLVED_SCHEMA, Resolved, StoredPlan
 from investigator.results import RUN_SCHEMA, Finished, RunRecord, regenerate, with_costs
 from investigator.rounds import learn_pace, run_rounds
-from investigator.spec import Spec, dump_spec, load_spec
+from investigator.spec import Spec, dump_spec, load_spec, with_patch
 from investigator.store import RunFolder, create_run, single_process
 from sqlcipher_bench.profiles import Profile
 
@@ -87,11 +87,9 @@ def _opened(folder: RunFolder, observer: Observer) -> Iterator[tuple[Spec, Resol
 
 
 def _stored_spec(folder: RunFolder) -> Spec:
-    spec = load_spec(folder.path / "spec.toml")
+    spec = with_patch(load_spec(folder.path / "spec.toml"), lambda name: Path(name).name)
     return msgspec.structs.replace(
-        spec,
-        workloads=tuple(f"workloads/{Path(name).name}" for name in spec.workloads),
-        patch=None if spec.patch is None else Path(spec.patch).name,
+        spec, workloads=tuple(f"workloads/{Path(name).name}" for name in spec.workloads)
     )
 
 

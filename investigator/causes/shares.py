@@ -3,9 +3,10 @@
 A round gives the plain effect ``e`` (log candidate - log baseline) and the effect ``f`` with something
 changed: a V8 flag, the other code path. The closed share ``s`` is where ``f = (1 - s) e``. For every s the
 differences ``f - (1 - s) e`` are one number a round, and the signed-rank interval of `stats.intervals` says
-whether zero is plausible. The shares for which it is form the interval: its ends are order statistics of ``1
-- (f_i + f_j) / (e_i + e_j)`` over all pairs of rounds (Fieller's argument with Walsh averages), exact at any
-number of rounds where a percentile bootstrap over six rounds would hold far less than it promises.
+whether zero is plausible. The shares for which it is form the interval (Fieller's argument with Walsh
+averages): where all gaps have one sign, its ends are order statistics of ``1 - (f_i + f_j) / (e_i + e_j)``
+over all pairs of rounds. It is exact at any number of rounds, where a percentile bootstrap over six rounds
+would hold far less than it promises; it has no ends where the gap's own interval contains zero.
 """
 
 import msgspec
@@ -62,16 +63,33 @@ def closed_share(plain: FloatArray, changed: FloatArray, confidence: float = CON
     direction = np.sign(np.median(gaps))
     if direction == 0:
         return None
-    clear = bool(np.all(gaps * direction > 0))
-    shares = np.sort(1.0 - left[gaps != 0] / gaps[gaps != 0])
+    gaps, left = gaps * direction, left * direction
+    clear = bool(np.all(gaps > 0))
+    shares = 1.0 - left[gaps != 0] / gaps[gaps != 0]
     estimate = float(np.median(shares)) if clear else float(1.0 - np.median(left) / np.median(gaps))
-    if not clear or rounds < MIN_ROUNDS:
+    if rounds < MIN_ROUNDS:
         return Share(estimate=estimate, low=None, high=None, confidence=1.0, rounds=rounds)
     dropped, achieved = critical_value(rounds, confidence)
-    return Share(
-        estimate=estimate,
-        low=float(shares[dropped]),
-        high=float(shares[-1 - dropped]),
-        confidence=achieved,
-        rounds=rounds,
-    )
+    ends = _plausible(gaps, left, np.sort(shares), dropped)
+    if ends is None:
+        return Share(estimate=estimate, low=None, high=None, confidence=1.0, rounds=rounds)
+    return Share(estimate=estimate, low=ends[0], high=ends[1], confidence=achieved, rounds=rounds)
+
+
+def _plausible(
+    gaps: FloatArray, left: FloatArray, shares: FloatArray, dropped: int
+) -> tuple[float, float] | None:
+    """Smallest and largest share that the signed-rank test does not reject; None where they are unbounded.
+
+    A share is rejected when too few of the averages ``left - (1 - s) gap`` lie on one side of zero. As a
+    function of s that changes only at `shares`, where an average is zero. With gaps of both signs the
+    plausible ones need not be one interval; then this is the one around them.
+    """
+    if int(np.sum(gaps <= 0)) > dropped:
+        return None  # the gap's own interval contains zero: any share is plausible
+    average = left[np.newaxis, :] - (1.0 - shares[:, np.newaxis]) * gaps[np.newaxis, :]
+    # At its own breakpoint an average is zero, whatever rounding makes of it.
+    nothing = 1e-12 * (np.abs(left) + np.abs((1.0 - shares[:, np.newaxis]) * gaps))
+    below, above = (average <= nothing).sum(axis=1), (average >= -nothing).sum(axis=1)
+    kept = shares[(below > dropped) & (above > dropped)]
+    return (float(kept[0]), float(kept[-1])) if len(kept) else None

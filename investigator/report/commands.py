@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from investigator.spec import QUICK, THOROUGH, USUAL, Preset, Spec
+from investigator.spec import QUICK, THOROUGH, USUAL, Fix, Preset, Spec
 from investigator.text import clean_text
 
 
@@ -19,9 +19,29 @@ def command_line(
         thorough: let ``--thorough`` decide the rounds.
     """
     words = ["investigate", spec.command, "--versions", ",".join(spec.versions)]
+    if spec.fix is not None:
+        words = ["investigate", "validate", *_sides(spec, spec.fix)]
     for option, value in _options(spec, ops=ops, seed=seed, thorough=thorough):
         words += [option] if value is None else [option, value]
     return shlex.join(clean_text(word, 2000) for word in words)
+
+
+def _sides(spec: Spec, fix: Fix) -> Iterator[str]:
+    """What `investigate validate` compares, and how it judges."""
+    items = [item.partition("=")[2].strip() for item in spec.compared]
+    own = fix.build or items[-1]
+    kind = "" if own.startswith(("path:", "dist:", "image:")) and fix.kind == "node" else f"{fix.kind}:"
+    builds = (*items[:2], f"{kind}{own}")
+    for option, value in zip(("--baseline", "--regressed", "--fix"), builds, strict=True):
+        yield from (option, value)
+    if spec.axis == "addon":
+        yield from ("--node", *spec.versions)
+    for name in fix.ops:
+        yield from ("--op", name)
+    if fix.equal or fix.restore_pct != Fix(kind="node").restore_pct:
+        yield from ("--restore", "equal" if fix.equal else f"{fix.restore_pct:g}%")
+    if spec.command == "js":
+        yield "--js"
 
 
 def _options(
@@ -30,9 +50,9 @@ def _options(
     default = Spec(versions=())
     preset = THOROUGH if thorough else preset_of(spec)
     texts = {
-        "--baseline": (spec.baseline, default.baseline),
-        "--axis": (spec.axis, default.axis),
-        "--addon": (",".join(spec.addon_items), default.addon),
+        "--baseline": (spec.baseline, "regressed" if spec.fix else default.baseline),
+        "--axis": (spec.axis, spec.axis if spec.fix else default.axis),
+        "--addon": (None if spec.fix and spec.addons else ",".join(spec.addon_items), default.addon),
         "--patch": (spec.patch, default.patch),
         "--ops": (",".join(spec.ops if ops is None else ops), ",".join(default.ops)),
         "--cipher": (spec.cipher, default.cipher),
@@ -41,7 +61,7 @@ def _options(
         "--cpus": (spec.cpus, default.cpus),
         "--storage": (spec.storage, default.storage),
         "--margin": (f"{spec.margin_pct:g}", f"{default.margin_pct:g}"),
-        "--explain": (spec.explain, preset.explain),
+        "--explain": (spec.explain, "none" if spec.fix else preset.explain),
         "--seed": (str(spec.seed if seed is None else seed), str(default.seed)),
     }
     if not thorough:

@@ -15,11 +15,12 @@ _LIMIT = 1000
 """The view has cut its texts already; this only bounds what slips through."""
 
 
-def render(view: View) -> str:
-    """Write the report; ends with a newline."""
+def render(view: View, answer: Iterable[str] = ()) -> str:
+    """Write the report; ends with a newline. `answer` are blocks of Markdown that stand on top."""
     parts = [
         f"# {_text(view.title)}",
         f"**{escape_markdown(view.headline, len(view.headline))}**",
+        *answer,
         _bullets(view.summary),
         *_warm(view),
         *_layers(view),

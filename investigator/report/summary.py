@@ -18,6 +18,7 @@ from investigator.plan import Environment, Plan
 from investigator.report.summary_layers import SummaryAttribution, summary_attribution
 from investigator.report.view import HEADLINE_LIMIT, all_failures
 from investigator.text import clean_text
+from investigator.validate.shapes import Validation
 
 SUMMARY_SCHEMA = 1
 
@@ -167,6 +168,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """``host``, ``twin``, ``engine`` (pure JS): what did not depend on the addon."""
     failures: tuple[SummaryFailure, ...]
     """What could not be built or measured."""
+    validation: Validation | None = None
+    """The answer of `investigate validate`, as in validation.json; null for other runs."""
 
 
 def summary(
@@ -175,6 +178,7 @@ def summary(
     builds: Mapping[str, AddonBuild | BuildFailure],
     tool: str,
     attributions: Sequence[Attribution] = (),
+    validation: Validation | None = None,
 ) -> Summary:
     """Compute summary.json; `builds` by environment identifier, empty in ``js`` runs."""
     return Summary(
@@ -206,6 +210,7 @@ def summary(
             )
             for failure in all_failures(analysis, builds)
         ),
+        validation=validation,
     )
 
 

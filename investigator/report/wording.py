@@ -13,6 +13,7 @@ from investigator.naming import addon_name, node_name
 from investigator.plan import Environment, Plan
 from investigator.report.commands import command_line
 from investigator.report.shapes import ReportFacts
+from investigator.spec import with_patch
 from investigator.stats.verdict import MAX_ROUNDS, Obstacle
 from investigator.text import clean_text, short_text
 
@@ -172,17 +173,16 @@ def next_commands(plan: Plan, analysis: Analysis, facts: ReportFacts) -> Iterato
     folder = clean_text(facts.folder, 400)
     # Copies of the workloads and the patch lie in the run folder; the spec names them relative to it.
     spec = msgspec.structs.replace(
-        plan.spec,
+        with_patch(plan.spec, lambda name: f"{folder}/{name}"),
         workloads=tuple(f"{folder}/{name}" for name in plan.spec.workloads),
-        patch=None if plan.spec.patch is None else f"{folder}/{plan.spec.patch}",
     )
     warm = baseline_pairs(analysis, "warm")
     undecided = dict.fromkeys(p.op for p in warm if p.verdict == "undecided" and p.rounds_needed is not None)
     findings = dict.fromkeys(p.op for p in warm if p.finding)
     yield "show this again", shlex.join(["investigate", "show", folder])
-    if undecided:
+    if undecided and spec.fix is None:
         yield "decide what is undecided", command_line(spec, ops=tuple(undecided), thorough=True)
-    if findings:
+    if findings and spec.fix is None:
         again = command_line(spec, ops=tuple(findings), seed=spec.seed + 1)
         yield "measure the findings again", again
     yield "repeat the whole run", shlex.join(["investigate", "run", f"{folder}/spec.toml"])

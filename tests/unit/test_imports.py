@@ -23,7 +23,7 @@ LAYERS = (
     {"attribution", "profiling"},
     {"records", "repro"},
     {"tested"},
-    {"attributed"},
+    {"attributed", "validate"},
     {"report", "gate"},
     {"results"},
     {"rounds"},
@@ -32,7 +32,7 @@ LAYERS = (
     {"experiments"},
     {"explain"},
     {"workflow", "outline", "doctor", "housekeeping", "profile_self"},
-    {"listings", "selftest", "options", "documents", "issue_report"},
+    {"listings", "selftest", "options", "documents", "issue_report", "validating"},
     {"cli"},
     {"__main__"},
 )
