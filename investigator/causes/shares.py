@@ -65,31 +65,30 @@ def closed_share(plain: FloatArray, changed: FloatArray, confidence: float = CON
         return None
     gaps, left = gaps * direction, left * direction
     clear = bool(np.all(gaps > 0))
-    shares = 1.0 - left[gaps != 0] / gaps[gaps != 0]
+    shares = np.sort(1.0 - left[gaps != 0] / gaps[gaps != 0])
     estimate = float(np.median(shares)) if clear else float(1.0 - np.median(left) / np.median(gaps))
-    if rounds < MIN_ROUNDS:
-        return Share(estimate=estimate, low=None, high=None, confidence=1.0, rounds=rounds)
     dropped, achieved = critical_value(rounds, confidence)
-    ends = _plausible(gaps, left, np.sort(shares), dropped)
-    if ends is None:
+    if rounds < MIN_ROUNDS or int(np.sum(gaps <= 0)) > dropped:
+        # Where the gap's own interval contains zero, any share is plausible.
         return Share(estimate=estimate, low=None, high=None, confidence=1.0, rounds=rounds)
-    return Share(estimate=estimate, low=ends[0], high=ends[1], confidence=achieved, rounds=rounds)
+    low, high = _plausible(gaps, left, shares, dropped)
+    return Share(estimate=estimate, low=low, high=high, confidence=achieved, rounds=rounds)
 
 
-def _plausible(
-    gaps: FloatArray, left: FloatArray, shares: FloatArray, dropped: int
-) -> tuple[float, float] | None:
-    """Smallest and largest share that the signed-rank test does not reject; None where they are unbounded.
+def _plausible(gaps: FloatArray, left: FloatArray, shares: FloatArray, dropped: int) -> tuple[float, float]:
+    """Smallest and largest share that the signed-rank test does not reject; gaps are mostly positive.
 
-    A share is rejected when too few of the averages ``left - (1 - s) gap`` lie on one side of zero. As a
-    function of s that changes only at `shares`, where an average is zero. With gaps of both signs the
-    plausible ones need not be one interval; then this is the one around them.
+    A share is rejected when at most `dropped` of the averages ``left - (1 - s) gap`` lie on one side of zero.
+    That changes only at `shares`, where an average is zero. With gaps of both signs the plausible shares need
+    not be one interval; then this is the one around them.
     """
-    if int(np.sum(gaps <= 0)) > dropped:
-        return None  # the gap's own interval contains zero: any share is plausible
-    average = left[np.newaxis, :] - (1.0 - shares[:, np.newaxis]) * gaps[np.newaxis, :]
-    # At its own breakpoint an average is zero, whatever rounding makes of it.
-    nothing = 1e-12 * (np.abs(left) + np.abs((1.0 - shares[:, np.newaxis]) * gaps))
-    below, above = (average <= nothing).sum(axis=1), (average >= -nothing).sum(axis=1)
-    kept = shares[(below > dropped) & (above > dropped)]
-    return (float(kept[0]), float(kept[-1])) if len(kept) else None
+    rising, falling = (np.sort(1.0 - left[side] / gaps[side]) for side in (gaps > 0, gaps < 0))
+    rising_below = np.searchsorted(rising, shares, side="right")
+    rising_above = len(rising) - np.searchsorted(rising, shares, side="left")
+    falling_below = np.searchsorted(falling, shares, side="right")
+    falling_above = len(falling) - np.searchsorted(falling, shares, side="left")
+    flat = left[gaps == 0]
+    not_above = rising_above + falling_below + int(np.sum(flat <= 0))
+    not_below = rising_below + falling_above + int(np.sum(flat >= 0))
+    kept = shares[(not_above > dropped) & (not_below > dropped)]
+    return float(kept[0]), float(kept[-1])

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from investigator import units
 from investigator.report.validation import OTHER_WORDS, WORDS, change, notes, recovered, sides
+from investigator.text import clean_text
 from investigator.validate.shapes import Validation
 
 _STYLES = {"pass": "bold green", "fail": "bold red", "invalid": "bold magenta", "cannot_tell": "bold yellow"}
@@ -25,13 +26,13 @@ class ValidationReport:
     def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the answer from the headline down to the files."""
         answer = self.validation
-        yield Text(answer.headline, style=_STYLES[answer.outcome])
+        yield _text(answer.headline, style=_STYLES[answer.outcome])
         yield ""
         grid = Table.grid(padding=(0, 2))
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
         for name, text in sides(answer):
-            grid.add_row(Text(name, style="dim"), Text(text))
+            grid.add_row(_text(name, style="dim"), _text(text))
         yield grid
         if answer.targets:
             yield ""
@@ -42,10 +43,10 @@ class ValidationReport:
         told = tuple(dict.fromkeys(notes(answer)))
         if told:
             yield ""
-            yield from (Text(line) for line in told)
+            yield from (_text(line) for line in told)
         yield ""
         files = "comment.md, step-summary.md, junit.xml, report.md, summary.json"
-        yield Text(f"Run folder: {self.folder} ({files})", no_wrap=True, overflow="ignore")
+        yield Text(f"Run folder: {clean_text(self.folder)} ({files})", no_wrap=True, overflow="ignore")
 
     def _targets(self) -> Table:
         table = _table(
@@ -54,12 +55,12 @@ class ValidationReport:
         for t in self.validation.targets:
             times = (t.baseline_ns_per_op, t.regressed_ns_per_op, t.fix_ns_per_op)
             table.add_row(
-                Text(t.op),
-                Text(change(t.loss)),
-                Text(recovered(t), style="bold"),
-                Text(change(t.remaining)),
-                *(Text(units.format_time(value)) for value in times),
-                Text(WORDS[t.outcome], style=_STYLES[t.outcome]),
+                _text(t.op),
+                _text(change(t.loss)),
+                _text(recovered(t), style="bold"),
+                _text(change(t.remaining)),
+                *(_text(units.format_time(value)) for value in times),
+                _text(WORDS[t.outcome], style=_STYLES[t.outcome]),
             )
         return table
 
@@ -67,15 +68,19 @@ class ValidationReport:
         table = _table("other operation", "fix against regressed", "verdict")
         for o in self.validation.others:
             table.add_row(
-                Text(o.op),
-                Text(change(o.change)),
-                Text(OTHER_WORDS[o.outcome], style=_OTHER_STYLES.get(o.outcome, "")),
+                _text(o.op),
+                _text(change(o.change)),
+                _text(OTHER_WORDS[o.outcome], style=_OTHER_STYLES.get(o.outcome, "")),
             )
         return table
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(clean_text(text, 1000), style=style)
 
 
 def _table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(Text(column), overflow="fold")
+        table.add_column(_text(column), overflow="fold")
     return table

@@ -114,7 +114,7 @@ def judge_fix(plan: Plan, table: Arms, analysis: Analysis) -> Validation | None:
         outcome=outcome,
         headline=headline(plan, outcome, targets, others, problems),
         criterion=criterion(plan.spec),
-        kind=case.fix.kind,
+        fix_kind=case.fix.kind,
         fix=fix_name(plan),
         baseline=side_name(plan, "baseline"),
         regressed=side_name(plan, "regressed"),

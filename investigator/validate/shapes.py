@@ -95,7 +95,7 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     """The one sentence."""
     criterion: str
     """What a pass needed, one sentence."""
-    kind: FixKind
+    fix_kind: FixKind
     """node, addon or patch."""
     fix: str
     """The fix, for people."""
