@@ -373,6 +373,7 @@ def prepare(
     spec = _from_here(spec, folder)
     nodes = fetch(resolved, engine, observer)
     measured = _selection(spec, nodes, folder, engine)
+    _check_targets(spec, [operation.name for operation in measured.operations])
     environments, builds, broken = make_environments(
         with_patch(spec, lambda name: str(folder.path / Path(name).name)),
         nodes,
@@ -402,6 +403,15 @@ def prepare(
     stored = StoredPlan(plan=plan, builds=builds, build_failures=broken, failures=failures)
     folder.write_json("plan.json", "plan", PLAN_SCHEMA, stored)
     return stored
+
+
+def _check_targets(spec: Spec, measured: Sequence[str]) -> None:
+    """Refuse a fix for an operation that is not measured."""
+    missing = [name for name in (spec.fix.ops if spec.fix else ()) if name not in measured]
+    if missing:
+        raise UsageError(
+            f"--op {missing[0][:80]!r} is not among the operations of this run ({', '.join(measured)[:400]})."
+        )
 
 
 def probes_of(stored: StoredPlan, engine: Engine, observer: Observer) -> dict[str, ProbeBuild]:

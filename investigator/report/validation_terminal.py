@@ -56,9 +56,9 @@ class ValidationReport:
             times = (t.baseline_ns_per_op, t.regressed_ns_per_op, t.fix_ns_per_op)
             table.add_row(
                 _text(t.op),
-                _text(change(t.loss)),
-                _text(recovered(t), style="bold"),
-                _text(change(t.remaining)),
+                _lines(change(t.loss)),
+                _lines(recovered(t), style="bold"),
+                _lines(change(t.remaining)),
                 *(_text(units.format_time(value)) for value in times),
                 _text(WORDS[t.outcome], style=_STYLES[t.outcome]),
             )
@@ -73,6 +73,13 @@ class ValidationReport:
                 _text(OTHER_WORDS[o.outcome], style=_OTHER_STYLES.get(o.outcome, "")),
             )
         return table
+
+
+def _lines(text: str, style: str = "") -> Text:
+    """An estimate above its interval."""
+    estimate, _, interval = text.partition(" [")
+    below = f"\n[{clean_text(interval)}" if interval else ""
+    return Text.assemble((clean_text(estimate), style), below)
 
 
 def _text(text: str, style: str = "") -> Text:

@@ -230,3 +230,17 @@ def test_native_hands_on_a_checked_spec(monkeypatch: pytest.MonkeyPatch) -> None
     assert (spec.cipher, spec.cpus, spec.engine, spec.versions) == ("rc4", "0", "local", ("lts",))
     assert [p.name for p in profiles] == list(options.PROFILES)
     assert {p.cipher for p in profiles} == {"rc4", "none"}
+
+
+def test_a_fix_is_told_apart_before_anything_is_looked_up(planned: list[Spec], elsewhere: Path) -> None:
+    sides = ("validate", "--baseline", "22.21.1", "--regressed", "24.11.1", "--dry-run")
+    assert call(*sides, "--fix", "24.19.0", "--op", "select_range").exit_code == 0
+    assert planned[-1].versions == ("baseline=22.21.1", "regressed=24.11.1", "fix=24.19.0")
+    assert planned[-1].fix is not None
+    assert planned[-1].fix.ops == ("select_range",)
+    refused = call(*sides, "--fix", "nowhere")
+    assert refused.exit_code == 2
+    assert "is neither here nor a release" in refused.stderr
+    assert call(*sides, "--fix", "24.19.0", "--keep", "much").exit_code == 2
+    assert call("validate", "--baseline", "22").exit_code == 2
+    assert not list(elsewhere.iterdir())
