@@ -16,6 +16,7 @@ from investigator.attribution.layers import Attribution
 from investigator.build import AddonBuild
 from investigator.causes.ablation import ABLATION_SCHEMA, AblationReport
 from investigator.causes.build import BuildDifference, compare_builds, config_differences, read_config
+from investigator.issue_sources import bisected, reproductions
 from investigator.plan import Environment, Plan
 from investigator.records import analyse_table, read_samples
 from investigator.report.issue.choose import Chosen, choose
@@ -97,6 +98,8 @@ class _Reader:
             addon_versions=finished.record.addon_versions.get(pair[1], {}),
             config=_config(finished.record.node_config, low, high),
             build_differences=_differences(finished.stored.builds, low, high),
+            reproductions=reproductions(self._folder, op, pair[1]),
+            bisected=bisected(self._folder, plan, op, (low, high)),
         )
 
     def _again(self, comparison: Comparison) -> Measured | None:

@@ -15,7 +15,7 @@ from investigator.causes.shares import Share
 from investigator.host import HostFacts
 from investigator.nodes.platform import PlatformFacts
 from investigator.plan import Environment, Plan
-from investigator.report.issue.material import Material, Measured, Reproduction, Side
+from investigator.report.issue.material import Material, Measured, Reproduction, Reproductions, Side
 from tests.unit import report_synthetic as synthetic
 
 OP = "bind_text_ascii_10k"
@@ -50,14 +50,24 @@ PLATFORM = PlatformFacts(
     cpu_quota="max 100000",
     pids_limit="512",
 )
-REPRODUCTION = Reproduction(
-    kind="Node-API addon, no package",
-    file="repro.mjs",
-    snippet="\n".join(f"// line {number}" for number in range(40)),
-    command="sh run.sh",
+SNIPPET = Reproduction(
+    name="snippet-v8",
+    title="a V8 addon of 40 lines",
+    files=(("addon.cc", "\n".join(f"// line {number}" for number in range(40))),),
+    command="./run.sh snippet-v8",
     printed="v22.21.1 4.64 us\nv24.11.1 9.98 us\nratio 2.15",
-    third_party=False,
+    reason="2.15 times, the finding is 2.16 times",
+    dependency_free=True,
 )
+REAL = msgspec.structs.replace(
+    SNIPPET,
+    name="real",
+    title="the addon itself",
+    files=(("real.mjs", "import Database from 'better-sqlite3-multiple-ciphers';"),),
+    command="./run.sh real",
+    dependency_free=False,
+)
+REPRODUCTIONS = Reproductions(shipped=(SNIPPET, REAL), not_shipped=("node:sqlite: it has 1.02 times",))
 
 
 def side(environment: Environment, ns_per_op: float, binding: str) -> Side:
@@ -184,7 +194,7 @@ def material(
     change: float = 115.6,
     causes: tuple[Cause, ...] = (),
     plan: Plan | None = None,
-    reproduction: Reproduction | None = None,
+    made: Reproductions | None = None,
 ) -> Material:
     pair = comparison(change)
     return Material(
@@ -223,7 +233,7 @@ def material(
             ),
         ),
         build_differences=(),
-        reproduction=reproduction,
+        reproductions=made,
     )
 
 

@@ -28,7 +28,7 @@ LAYERS = (
     {"results"},
     {"rounds"},
     {"ablate"},
-    {"issues"},
+    {"issues", "issue_sources"},
     {"experiments"},
     {"explain"},
     {"workflow", "outline", "doctor", "housekeeping", "profile_self"},

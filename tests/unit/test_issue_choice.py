@@ -107,6 +107,7 @@ def test_a_later_release_that_is_good_again_closes_it() -> None:
     interval = release_interval(msgspec.structs.replace(known, others=(good,)))
     assert interval.first_fixed == "v24.19.0"
     assert interval.text.endswith("v24.19.0 is good again")
+    assert release_interval(made.material()).text.endswith("v24.11.1; later ones are not in this run")
     unsure = synthetic.comparison(made.OP, "sqlite", fixed.id, (4.0, 3.0, "undecided", ""))
     assert release_interval(msgspec.structs.replace(known, others=(unsure,))).first_fixed == ""
 

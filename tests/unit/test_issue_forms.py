@@ -12,7 +12,7 @@ from investigator.addons import AddonPackage
 from investigator.operations import JS, SQLITE
 from investigator.report.issue.checklist import NOT_APPLICABLE, NOT_MEASURED, checklist
 from investigator.report.issue.forms import MOST_CHARACTERS, SCREEN_LINES, IssueText, compose, screen_lines
-from investigator.report.issue.material import Bisected, Material
+from investigator.report.issue.material import Bisected, Material, Reproduction, Reproductions
 from investigator.report.issue.public import plain, told, without_places
 from investigator.report.issue.target import Target, fit
 from investigator.report.issue.words import call, does
@@ -67,7 +67,7 @@ def every_kind() -> list[Material]:
     known = made.material()
     return [
         known,
-        made.material(reproduction=made.REPRODUCTION),
+        made.material(made=made.REPRODUCTIONS),
         made.material("unknown"),
         made.material("gc", causes=(made.cause("v8_flag"),)),
         msgspec.structs.replace(known, flags=(made.flags(),)),
@@ -140,7 +140,8 @@ def test_title_says_operation_size_and_versions() -> None:
     assert title.startswith("better-sqlite3-multiple-ciphers: binding a string of 10,000 ASCII characters ")
     assert title.endswith(" takes 2.2 times as long on v24.11.1 as on v22.21.1 (bind_text_ascii_10k, +116 %)")
     small = compose(made.material(change=24.0), "v8").title
-    assert "takes 24.0 % longer on v24.11.1 than on v22.21.1 (bind_text_ascii_10k)" in small
+    sides = "on V8 13.6 (Node.js v24.11.1) than on V8 12.4 (Node.js v22.21.1)"
+    assert small.endswith(f"takes 24.0 % longer {sides} (bind_text_ascii_10k)")
     assert "takes 54.0 % less time on" in compose(made.material(change=-54.0), "node").title
     by_addon = compose(made.of_addons(), "addon").title
     assert "on better-sqlite3-multiple-ciphers 13.0.3 as on 12.11.1" in by_addon
@@ -187,10 +188,11 @@ def test_answers_follow_the_evidence() -> None:
     assert plain_answers[14] == "2 tested and rejected: see Causes"
     better = answers(
         msgspec.structs.replace(
-            made.material(causes=(made.cause(),), reproduction=made.REPRODUCTION), flags=(made.flags(),)
+            made.material(causes=(made.cause(),), made=made.REPRODUCTIONS), flags=(made.flags(),)
         )
     )
-    assert better[1].startswith("`repro.mjs`, Node-API addon, no package, run on both versions")
+    assert better[1].startswith("made and run on both versions. a V8 addon of 40 lines: 2.15 times")
+    assert "not shown by node:sqlite: it has 1.02 times" in better[1]
     assert better[8] == "see V8 flags"
     assert "moves 97 %" in better[11]
     assert answers(made.pure_js())[3].startswith(NOT_APPLICABLE)
@@ -209,15 +211,30 @@ def test_a_bisection_fills_the_interval() -> None:
     assert "investigate bisect" not in text
 
 
+def field(text: str, label: str) -> str:
+    return text.split(f"### {label}\n")[1].split("\n### ", maxsplit=1)[0]
+
+
 def test_a_reproduction_stands_in_its_field_with_what_it_printed() -> None:
-    text = compose(made.material(reproduction=made.REPRODUCTION), "node").body
-    field = text.split("### What steps will reproduce the bug?")[1].split("### How often")[0]
-    assert "repro.mjs" in field
-    assert "// line 39" in field
-    assert "sh run.sh" in field
-    assert "ratio 2.15" in visible(field)
+    known = made.material(made=made.REPRODUCTIONS)
+    steps = field(compose(known, "node").body, "What steps will reproduce the bug?")
+    assert "addon.cc (40 lines)" in steps
+    assert "// line 39" in steps
+    assert "Run with `./run.sh snippet-v8`; 2.15 times, the finding is 2.16 times." in visible(steps)
+    assert "ratio 2.15" in visible(steps)
+    with_addon = field(compose(known, "addon").body, "How to see it")
+    assert "better-sqlite3-multiple-ciphers" in with_addon
+    assert "./run.sh real" in with_addon
+
+
+def test_without_a_reproduction_that_is_said() -> None:
     none = compose(made.material(), "node").body
     assert "investigate repro RUN --op bind_text_ascii_10k" in visible(none)
+    failed = Reproductions(shipped=(), not_shipped=("snippet in JavaScript: it shows nothing",))
+    text = compose(made.material(made=failed), "node").body
+    steps = visible(field(text, "What steps will reproduce the bug?"))
+    assert "none of them shows it (snippet in JavaScript: it shows nothing)" in steps
+    assert "investigate repro" not in steps
 
 
 def test_an_unknown_layer_is_said() -> None:
@@ -272,7 +289,7 @@ def test_node_sqlite_belongs_to_node() -> None:
 def hostile() -> Material:
     """Every text that somebody else writes is markup, mentions, control characters, and far too long."""
     text = f"{HOSTILE} </details></summary> GH-7 @nodejs/v8 " + "x" * 1_000_000
-    known = made.material(reproduction=made.REPRODUCTION)
+    known = made.material(made=made.REPRODUCTIONS)
     pair = msgspec.structs.replace(known.published.comparison, op=text)
     environment = msgspec.structs.replace(made.HIGH, label=text, node_flags=(text,))
     node = msgspec.structs.replace(
@@ -307,13 +324,19 @@ def hostile() -> Material:
         platform=msgspec.structs.replace(made.PLATFORM, uname=text, memory_limit=text),
         engine={text: text},
         addon_versions={text: text},
-        reproduction=msgspec.structs.replace(
-            made.REPRODUCTION,
-            kind=text,
-            file=text,
-            snippet=f"```\n{text}\n```",
-            command=text,
-            printed=f"~~~\n```\n{text}",
+        reproductions=Reproductions(
+            shipped=(
+                Reproduction(
+                    name=text,
+                    title=text,
+                    files=((text, f"```\n{text}\n```"), ("x", text)),
+                    command=text,
+                    printed=f"~~~\n```\n{text}",
+                    reason=text,
+                    dependency_free=True,
+                ),
+            ),
+            not_shipped=(text,),
         ),
     )
 

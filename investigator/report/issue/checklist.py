@@ -29,12 +29,13 @@ def checklist(material: Material) -> str:
 
 
 def _snippet(material: Material) -> str:
-    found = material.reproduction
-    if found is None:
+    made = material.reproductions
+    if made is None:
         command = shlex.join(["investigate", "repro", "RUN", "--op", material.op])
         return f"{NOT_MEASURED}: no snippet was made and run; {code(command)} makes one"
-    more = "beside it the same with the addon itself" if not found.third_party else "it needs the addon"
-    return f"{code(found.file)}, {told(found.kind)}, run on both versions; {more}"
+    said = [f"{told(p.title)}: {told(p.reason.rstrip('.'), 300)}" for p in made.shipped]
+    failed = [f"not shown by {told(text.rstrip('.'), 300)}" for text in made.not_shipped]
+    return f"made and run on both versions. {'; '.join([*said, *failed])}"
 
 
 def _environment(material: Material) -> str:
@@ -156,6 +157,8 @@ def _impact(material: Material) -> str:
 
 def _fix(material: Material) -> str:
     fixed = release_interval(material).first_fixed
+    if fixed and material.bisected is not None:
+        return f"{told(fixed)} is good again by bisection: see above; it was not measured beside these two"
     if fixed:
         return f"{told(fixed)} in the same interleaved run: see Other comparisons"
     command = ["investigate", "validate", "--baseline", material.baseline.node.version]

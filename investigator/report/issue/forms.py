@@ -27,7 +27,7 @@ from investigator.report.issue.provenance import (
 )
 from investigator.report.issue.public import block, code, told
 from investigator.report.issue.target import Fit, Target, Tracker, fit, grown, tracker
-from investigator.report.issue.words import compared, does, sides, title
+from investigator.report.issue.words import compared, does, sides, title, title_for_v8
 
 SCREEN_LINES: Final = 60
 """One screen: lines outside of closed folds."""
@@ -35,8 +35,8 @@ MOST_CHARACTERS: Final = 60_000
 """Below the 65,536 that GitHub takes."""
 _FOLD: Final = re.compile(r"^<details>$.*?^</details>$", re.DOTALL | re.MULTILINE)
 _TITLE: Final = re.compile(r"\A(?:<!-- title: .* -->|Title: .*)\n")
-_SHORT_SNIPPET: Final = 3
-"""Lines of a snippet that needs no fold."""
+_MOST_SNIPPET: Final = 12_000
+"""Characters of one file."""
 _SHORT_OUTPUT: Final = 8
 """Lines of what it printed that need no fold, the fence's two included."""
 _NAMED_SYMBOLS: Final = 3
@@ -71,7 +71,7 @@ def compose(material: Material, target: Target) -> IssueText:
     return IssueText(
         target=target,
         tracker=tracker(target, material),
-        title=title(material),
+        title=title_for_v8(material) if target == "v8" else title(material),
         body=write(material, judged).rstrip() + "\n",
         warning=None if judged.fits else judged.sentence,
     )
@@ -84,9 +84,9 @@ def _node(material: Material, judged: Fit) -> str:
     low, high = (told(name) for name in sides(material))
     form = _parts(
         _heading("Version", f"{high} ({low} does not show it)"),
-        _heading("Platform", told(_platform(material))),
+        _heading("Platform", _platform(material)),
         _heading("Subsystem", _subsystem(material)),
-        _heading("What steps will reproduce the bug?", _reproduction(material)),
+        _heading("What steps will reproduce the bug?", _reproduction(material, dependency_free=True)),
         _heading("How often does it reproduce? Is there a required condition?", _how_often(material)),
         _heading("What is the expected behavior? Why is that the expected behavior?", _expected(material)),
         _heading("What do you see instead?", _actual(material)),
@@ -98,10 +98,8 @@ def _node(material: Material, judged: Fit) -> str:
 def _platform(material: Material) -> str:
     """``uname -a`` without the name of the host, and what decides times beside it."""
     host = material.host
-    return (
-        f"{uname(material)}; {libc(material)}; {host.cpu_model}, {host.cores_usable} CPUs, "
-        f"{host.virtualisation}"
-    )
+    machine = f"{host.cpu_model}, {host.cores_usable} CPUs, {host.virtualisation}"
+    return f"{code(uname(material))}; {told(libc(material))}; {told(machine)}"
 
 
 def _subsystem(material: Material) -> str:
@@ -162,9 +160,9 @@ def _v8(material: Material, judged: Fit) -> str:
     more = _additional(material, judged)
     form = _parts(
         f"Version: {high}; {low} does not show it",
-        f"OS: {told(_platform(material))}",
+        f"OS: {_platform(material)}",
         f"Architecture: {told(material.host.architecture)}",
-        _question("What steps will reproduce the problem?", _reproduction(material)),
+        _question("What steps will reproduce the problem?", _reproduction(material, dependency_free=True)),
         _question("What is the expected output?", _expected(material)),
         _question("What do you see instead?", f"{_actual(material)}\n\n{_how_often(material)}"),
         _question("Please use labels and text to provide additional information.", more),
@@ -187,9 +185,9 @@ def _addon(material: Material, judged: Fit) -> str:
         subject = f"{high}, compared with {low}, on Node.js v{told(material.candidate.node.version)}"
     known = f"{_expected(material)} {_how_often(material)}\n\n{_additional(material, judged)}"
     form = _parts(
-        _heading("Versions", f"{subject}. {told(_platform(material))}"),
+        _heading("Versions", f"{subject}. {_platform(material)}"),
         _heading("What happens", _actual(material)),
-        _heading("How to see it", _reproduction(material)),
+        _heading("How to see it", _reproduction(material, dependency_free=False)),
         _heading("What is known", known),
     )
     return _parts(form, *_folds(material, len(form)))
@@ -198,27 +196,34 @@ def _addon(material: Material, judged: Fit) -> str:
 # -- parts of all three -------------------------------------------------------------------------------------
 
 
-def _reproduction(material: Material) -> str:
-    found = material.reproduction
+def _reproduction(material: Material, *, dependency_free: bool) -> str:
+    """The steps: a program that shows the effect, or that there is none and how to measure with the tool."""
+    made = material.reproductions
+    found = None if made is None else made.best(dependency_free=dependency_free)
     if found is None:
+        return f"{one_call(material)} {_no_program(material)}\n\n{block(_rerun(material))}"
+    files = "\n\n".join(_file(name, text) for name, text in found.files)
+    run = f"Run with {code(found.command)}; {told(found.reason.rstrip('.'))}."
+    return _parts(f"{one_call(material)} {told(found.title)}:", files, f"{run} {_printed(found)}")
+
+
+def _no_program(material: Material) -> str:
+    with_tool = "With the tool (`pip install investigate-node`):"
+    if material.reproductions is None:
         command = shlex.join(["investigate", "repro", "RUN", "--op", material.op])
         none = f"No snippet without our tool was made for this finding; {code(command)} makes and runs one."
-        with_tool = "With the tool (`pip install investigate-node`):"
-        return f"{one_call(material)} {none} {with_tool}\n\n{block(_rerun(material))}"
-    return f"{one_call(material)}\n\n{_snippet(found)}\n\nRun with {code(found.command)}. {_printed(found)}"
+        return f"{none} {with_tool}"
+    tried = "; ".join(told(text, 200) for text in material.reproductions.not_shipped[:2])
+    return f"Snippets without our tool were made and run, none of them shows it ({tried}). {with_tool}"
 
 
-def _snippet(found: Reproduction) -> str:
-    text = block(found.snippet)
-    lines = found.snippet.count("\n") + 1
-    needs = told(found.kind)
-    if lines <= _SHORT_SNIPPET:
-        return f"{code(found.file)} ({needs}):\n\n{text}"
-    return sections.fold(f"{told(found.file)}: {needs}, {lines} lines", text)
+def _file(name: str, text: str) -> str:
+    lines = text.rstrip("\n").count("\n") + 1
+    return sections.fold(f"{told(name)} ({lines} lines)", block(text, _MOST_SNIPPET))
 
 
 def _printed(found: Reproduction) -> str:
-    text = block(found.printed, 4000)
+    text = block(found.printed.strip("\n"), 4000)
     if len(text.splitlines()) <= _SHORT_OUTPUT:
         return f"It printed:\n\n{text}"
     return f"\n\n{sections.fold('What it printed', text)}"

@@ -62,7 +62,7 @@ def release_interval(material: Material) -> ReleaseInterval:
         last_good=before[-1].name,
         first_bad=bad.name,
         first_fixed=fixed,
-        text=_said(before[-1].name, bad.name, fixed),
+        text=_said(before[-1].name, bad.name, fixed, later=readings[-1] is not last_bad),
         readings=readings,
     )
 
@@ -75,8 +75,8 @@ def bisect_command(material: Material) -> str:
     return shlex.join(["investigate", "bisect", "--good", good, "--bad", bad, "--op", material.op])
 
 
-def _said(good: str, bad: str, fixed: str) -> str:
-    again = f"; {fixed} is good again" if fixed else ""
+def _said(good: str, bad: str, fixed: str, *, later: bool) -> str:
+    again = f"; {fixed} is good again" if fixed else "" if later else "; later ones are not in this run"
     return f"last good release measured: {good}; first bad release measured: {bad}{again}"
 
 

@@ -50,19 +50,35 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
-    """A reproduction that was made and run."""
+    """A program that was run on both sides and shows the effect."""
 
-    kind: str
-    """What the snippet needs: ``pure JavaScript``, ``node:sqlite``, ``Node-API addon``, ``the addon``."""
-    file: str
-    """Name of the snippet."""
-    snippet: str
+    name: str
+    title: str
+    """What it does, a few words."""
+    files: tuple[tuple[str, str], ...]
+    """Name and content, the one to read first; what could not be read is not among them."""
     command: str
     """One line that runs it on both versions."""
     printed: str
     """What that printed."""
-    third_party: bool
-    """Whether it needs a package beside Node."""
+    reason: str
+    """How it compares with the finding, one sentence."""
+    dependency_free: bool
+    """Whether it needs Node alone, or Node and a compiler."""
+
+
+class Reproductions(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the reproduction of one finding."""
+
+    shipped: tuple[Reproduction, ...]
+    """The one to show first."""
+    not_shipped: tuple[str, ...]
+    """Programs that do not show the effect, or could not be run: a sentence each."""
+
+    def best(self, *, dependency_free: bool) -> Reproduction | None:
+        """The program to show: of the wanted kind if there is one, else any."""
+        wanted = [program for program in self.shipped if program.dependency_free == dependency_free]
+        return next(iter((*wanted, *self.shipped)), None)
 
 
 class Bisected(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +88,8 @@ class Bisected(msgspec.Struct, frozen=True, kw_only=True):
     first_bad: str
     first_fixed: str = ""
     """Empty where no later release was found to be good again."""
+    v8: tuple[str, str] = ("", "")
+    """Of the two neighbours, ``13.6``; empty where it is not known."""
     text: str
     """One sentence: what was measured, and how sure it is."""
 
@@ -103,7 +121,7 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
     build_differences: tuple[BuildDifference, ...] | None
     """Compiler, flags that decide code or language, and SQLite's object, where they differ; None where a side
     was shipped or there is no addon."""
-    reproduction: Reproduction | None = None
+    reproductions: Reproductions | None = None
     bisected: Bisected | None = None
 
     @property

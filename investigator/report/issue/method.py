@@ -34,11 +34,14 @@ def one_call(material: Material) -> str:
 
 def interval_line(material: Material) -> str:
     """Release interval with the V8 versions of both sides."""
-    said = told(release_interval(material).text)
+    said = told(release_interval(material).text, 600)
     if material.by_addon:
         return f"Releases of the addon: {said}."
-    pair = (material.baseline.node.versions.get("v8", "?"), material.candidate.node.versions.get("v8", "?"))
-    return f"Releases: {said} (V8 {told(pair[0])} and {told(pair[1])})."
+    pair = tuple(side.node.versions.get("v8", "?") for side in (material.baseline, material.candidate))
+    if material.bisected is not None:
+        pair = material.bisected.v8
+    v8 = " and ".join(told(text) for text in pair if text)
+    return f"Releases: {said}{f' (V8 {v8})' if v8 else ''}."
 
 
 def screened(material: Material) -> str:

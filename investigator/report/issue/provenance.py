@@ -26,7 +26,7 @@ def libc(material: Material) -> str:
     """The C library that the measured processes run on."""
     if material.platform is not None and material.platform.libc:
         return material.platform.libc
-    return f"not recorded (the host's is {material.host.libc})"
+    return f"libc not recorded (the host's is {material.host.libc})"
 
 
 def machine(material: Material) -> str:
@@ -35,7 +35,7 @@ def machine(material: Material) -> str:
     physical = "?" if host.cores_physical is None else host.cores_physical
     load = "?" if host.load_average_1min is None else host.load_average_1min
     lines = (
-        f"uname -srvm: {told(uname(material))}",
+        f"uname -srvm: {code(uname(material))}",
         f"libc: {told(libc(material))}; distribution of the host: {told(host.distribution)}",
         f"CPU: {told(host.cpu_model)}, {host.cores} logical, {physical} physical, {host.cores_usable} usable",
         f"frequency governor: {told(host.governor)}; turbo: {told(host.turbo)}; SMT: {told(host.smt)}",

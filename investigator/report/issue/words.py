@@ -126,6 +126,23 @@ def compared(material: Material) -> str:
     return f"{longer(comparison)} on {high} {joiner} on {low}"
 
 
+def _on_v8(environment: Environment) -> str:
+    """``V8 13.6 (Node.js v24.11.1)``."""
+    v8 = ".".join(environment.node.versions.get("v8", "?").split(".")[:2])
+    return f"V8 {v8} (Node.js {version(environment)})"
+
+
+def title_for_v8(material: Material) -> str:
+    """The title in terms of V8 versions, where Node versions are compared; plain text."""
+    if material.by_addon:
+        return title(material)
+    comparison = material.published.comparison
+    joiner = "as" if comparison.wall.change_pct >= 100.0 else "than"
+    pair = f"on {_on_v8(material.candidate)} {joiner} on {_on_v8(material.baseline)}"
+    text = f"{does(material.op)} {longer(comparison)} {pair} ({material.op})"
+    return plain(text[:1].upper() + text[1:], TITLE_LIMIT)
+
+
 def title(material: Material) -> str:
     """Operation, size and versions in one line; plain text."""
     in_brackets = [material.op]

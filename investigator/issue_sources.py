@@ -1,0 +1,166 @@
+"""What other commands left for an issue text: reproductions in the run, bisections in it or beside it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from investigator import npm_client
+from investigator.errors import StoredFileError
+from investigator.naming import addon_name
+from investigator.plan import Environment, Plan
+from investigator.report.issue.material import Bisected, Reproduction, Reproductions
+from investigator.repro.manifest import COMMAND, DEPENDENCY_FREE, Program, folder_of, read_manifest
+from investigator.store import RunFolder, read_json
+
+BISECT_FILE: Final = "bisect.json"
+BISECT_SCHEMA: Final = 1
+MOST_BISECTIONS: Final = 500
+MOST_FILE_BYTES: Final = 24_000
+"""Of one file of a program; issue texts have their own, smaller limits."""
+
+
+# -- reproductions ------------------------------------------------------------------------------------------
+
+
+def reproductions(run: RunFolder, op: str, candidate: str) -> Reproductions | None:
+    """What came of the reproduction of a finding; None where none was made.
+
+    Raises:
+        StoredFileError: its manifest is damaged or newer than this tool.
+    """
+    folder = folder_of(run, op, candidate)
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return None
+    return Reproductions(
+        shipped=tuple(_reproduction(folder, program) for program in manifest.shipped),
+        not_shipped=tuple(f"{p.title}: {p.reason}" for p in manifest.programs if not p.shipped),
+    )
+
+
+def _reproduction(folder: Path, program: Program) -> Reproduction:
+    return Reproduction(
+        name=program.name,
+        title=program.title,
+        files=tuple((name, text) for name in program.files if (text := _text(folder, name))),
+        command=f"{COMMAND} {program.name}",
+        printed=program.output,
+        reason=program.reason,
+        dependency_free=program.kind in DEPENDENCY_FREE,
+    )
+
+
+def _text(folder: Path, name: str) -> str:
+    """A file of the reproduction; empty where it cannot be read, or would lie elsewhere."""
+    path = folder / name
+    try:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            return ""
+        with path.open("rb") as file:
+            return file.read(MOST_FILE_BYTES).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
+        return ""
+
+
+# -- bisections ---------------------------------------------------------------------------------------------
+
+
+class _Change(msgspec.Struct, frozen=True, kw_only=True):
+    last: str
+    first: str
+    named: bool
+    probability: float
+    asked: bool
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    version: str
+    v8: str
+
+
+class _Bisection(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of bisect.json that a text needs."""
+
+    headline: str
+    op: str
+    find: Literal["regression", "fixed"]
+    axis: str
+    addon: str
+    changes: tuple[_Change, ...]
+    releases: tuple[_Row, ...]
+    rounds: int
+
+
+def bisected(run: RunFolder, plan: Plan, op: str, pair: tuple[Environment, Environment]) -> Bisected | None:
+    """The narrowest bisection of this operation between the two sides; None where there is none."""
+    regressions, fixes = [], []
+    for found in _bisections(run):
+        change = next((c for c in found.changes if c.asked), None)
+        if (
+            change is None
+            or (found.op, found.axis) != (op, plan.spec.axis)
+            or not _same_addon(found, pair[0])
+        ):
+            continue
+        if found.find == "regression" and _inside(change, plan, pair):
+            regressions.append((found, change))
+        if found.find == "fixed" and _later(change, plan, pair):
+            fixes.append((found, change))
+    if not regressions:
+        return None
+    # Those that name a release first, then the most certain.
+    found, change = max(regressions, key=lambda item: (item[1].named, item[1].probability))
+    v8 = {row.version: row.v8 for row in found.releases}
+    return Bisected(
+        last_good=change.last,
+        first_bad=change.first,
+        first_fixed=fixes[0][1].first if fixes else "",
+        v8=(v8.get(change.last, ""), v8.get(change.first, "")),
+        text=_told(found, change, fixes[0][0] if fixes else None),
+    )
+
+
+def _told(found: _Bisection, change: _Change, fixed: _Bisection | None) -> str:
+    releases = f"{len(found.releases)} releases, {found.rounds} rounds, probability {change.probability:.3g}"
+    return f"{found.headline.rstrip('.')} ({releases}){f'; {fixed.headline}' if fixed else ''}".rstrip(".")
+
+
+def _bisections(run: RunFolder) -> Iterator[_Bisection]:
+    inside = sorted(run.path.glob(f"bisect*/{BISECT_FILE}"))
+    beside = sorted(run.path.resolve().parent.glob(f"*/{BISECT_FILE}"))
+    for path in [*inside, *beside][:MOST_BISECTIONS]:
+        try:
+            yield read_json(path, "bisect", BISECT_SCHEMA, _Bisection)
+        except StoredFileError:
+            continue  # another run's damage is not this one's
+
+
+def _same_addon(found: _Bisection, environment: Environment) -> bool:
+    if found.axis == "addon":
+        return environment.addon is not None and found.addon == environment.addon.name
+    return found.addon == ("" if environment.addon is None else addon_name(environment.addon))
+
+
+def _inside(change: _Change, plan: Plan, pair: tuple[Environment, Environment]) -> bool:
+    low, high = (_number(environment, plan) for environment in pair)
+    return _ordered(low, change.last, change.first, high)
+
+
+def _later(change: _Change, plan: Plan, pair: tuple[Environment, Environment]) -> bool:
+    return _ordered(_number(pair[1], plan), change.first)
+
+
+def _number(environment: Environment, plan: Plan) -> str:
+    if plan.spec.axis == "addon" and environment.addon is not None:
+        return environment.addon.version
+    return environment.node.version
+
+
+def _ordered(*versions: str) -> bool:
+    try:
+        numbers = [npm_client.precedence(version) for version in versions]
+    except ValueError:
+        return False
+    return numbers == sorted(numbers)
