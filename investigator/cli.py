@@ -33,6 +33,7 @@ from investigator.errors import (
     NothingBuiltError,
     UsageError,
 )
+from investigator.exports import formats
 from investigator.options import Choices, make_spec, native_profiles, native_spec, planted, takes_choices
 from investigator.outline import outline
 from investigator.profile_self import self_profile as profile_itself
@@ -282,6 +283,13 @@ def report(
             console.result(str(path))
         if issue_report.FORMAT in wanted:
             issue_report.write(folder, asked, out, console, lambda words: typer.confirm(words, err=True))
+
+
+@app.command(rich_help_panel="Read")
+def export(run: RunArgument, format_name: formats.FormatOption, out: formats.OutOption = None) -> None:
+    """Write a run's measurements for another tool; needs no engine and no network."""
+    with _program() as console:
+        console.result(formats.export(open_run(run), format_name, out))
 
 
 @app.command(rich_help_panel="Look around")

@@ -26,6 +26,8 @@ LAYERS = (
     {"attributed", "validate"},
     {"report", "gate"},
     {"results"},
+    {"stored_run"},
+    {"exports"},
     {"rounds"},
     {"ablate"},
     {"issues", "issue_sources"},

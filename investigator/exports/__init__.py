@@ -1,0 +1,1 @@
+"""A run in the formats of other tools: `investigate export`. One module a format, `formats` lists them."""
