@@ -257,7 +257,7 @@ def show(run: RunArgument, json: options.Json = False) -> None:
         if stored is not None:
             console.result(stored)
             return
-        _finish(console, results.regenerate(folder, write=False), json=json)
+        _finish(console, results.regenerate(folder, write=False), json=json, again=True)
 
 
 @app.command(rich_help_panel="Read")
@@ -410,9 +410,10 @@ def _print_plan(console: Console, spec: Spec, *, json: bool) -> None:
     console.result(listings.plan(outline(spec, console), json=json))
 
 
-def _finish(console: Console, finished: results.Finished, *, json: bool) -> None:
+def _finish(console: Console, finished: results.Finished, *, json: bool, again: bool = False) -> None:
+    """Print the result and end with its code; `again` for one that was printed before."""
     console.result(results.summary_text(finished) if json else results.terminal_report(finished))
-    if finished.validation is not None:
+    if finished.validation is not None and not again:
         validating.tell_github(finished.validation, console)
     missing = gate.no_answer(finished.stored.plan, finished.analysis)
     if missing is not None and finished.validation is None:

@@ -56,6 +56,7 @@ def plan(outline: Outline, *, json: bool) -> RenderableType:
         ("baseline", f"{outline.baseline} (measured twice a round: the A/A twin)"),
         *([("addon", outline.addon)] if outline.addon else []),
         *([("addons", ", ".join(outline.addons))] if outline.addons else []),
+        *([("fix", f"{outline.fix}, on the regressed Node")] if outline.fix else []),
         ("operations", f"{len(outline.operations)}: {' '.join(outline.operations)}"),
         ("rounds", f"{processes}, {outline.passes} passes{extension}"),
         (

@@ -26,6 +26,8 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
     """The release that would be tried first; the load test may choose an older one."""
     addons: tuple[str, ...] = ()
     """``label=name version`` or ``name version`` of the addons that are compared, if they are."""
+    fix: str | None = None
+    """The addon or patch that is judged, where it is no Node build."""
     operations: tuple[str, ...]
     workloads: tuple[str, ...]
     rounds: int
@@ -78,6 +80,7 @@ def outline(spec: Spec, observer: Observer) -> Outline:
         baseline=baseline,
         addon=addon,
         addons=tuple(_labelled(addon.label, addon.shown) for addon in resolved.addons),
+        fix=_fix(spec),
         operations=tuple(o.name for o in plan.operations),
         workloads=spec.workloads,
         rounds=spec.rounds,
@@ -92,6 +95,12 @@ def outline(spec: Spec, observer: Observer) -> Outline:
         budget_min=spec.budget_min,
         explain=spec.explain,
     )
+
+
+def _fix(spec: Spec) -> str | None:
+    if spec.fix is None or not spec.fix.build:
+        return None
+    return f"{'patch ' if spec.fix.kind == 'patch' else ''}{spec.fix.name or spec.fix.build}"
 
 
 def _labelled(label: str | None, text: str) -> str:

@@ -126,7 +126,9 @@ def stored_text(folder: RunFolder, *, json: bool) -> str | None:
     Raises:
         StoredFileError: it has neither.
     """
-    if (folder.path / "plan.json").exists() and folder.finished_rounds():
+    # A fix that does not build, or does other work, has its answer without a round.
+    judged = folder.raw.is_dir() and (folder.path / "validation.json").exists()
+    if (folder.path / "plan.json").exists() and (folder.finished_rounds() or judged):
         return None
     path = folder.path / ("summary.json" if json else "report.md")
     try:
@@ -161,7 +163,8 @@ def _write_validation(finished: Finished, validation: Validation) -> None:
     # For strangers: no place of this machine.
     shared = with_paths(finished.stored.plan.spec, lambda name: Path(name).name)
     again = command_line(with_patch(shared, lambda name: (shared.fix and shared.fix.name) or name))
-    folder.write("comment.md", comment(validation, TOOL, again).encode())
+    where = f"{record.host.cpu_model}, {record.host.distribution}"
+    folder.write("comment.md", comment(validation, TOOL, again, where).encode())
     folder.write("step-summary.md", step_summary(validation).encode())
     xml = junit.render(
         validation,

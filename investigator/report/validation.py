@@ -26,19 +26,21 @@ def section(validation: Validation) -> Iterator[str]:
     yield from _body(validation)
 
 
-def comment(validation: Validation, tool: str, again: str) -> str:
+def comment(validation: Validation, tool: str, again: str, where: str) -> str:
     """Write the comment for an issue or pull request.
 
     Args:
         validation: the answer.
         tool: name and version of this program.
         again: the command that repeats the run.
+        where: processor and system.
     """
     parts = [
         f"### {WORDS[validation.outcome].capitalize()}: {_text(validation.fix)}",
         _text(validation.headline),
         *_body(validation),
-        f"Repeat it with {code_span(again, 2000)}. Written by {_text(tool)}.",
+        f"Measured on {_text(where)}: all sides interleaved, fresh processes in every round, two of them for "
+        + f"the regressed side. Repeat it with {code_span(again, 2000)}. Written by {_text(tool)}.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -84,6 +86,7 @@ def sides(validation: Validation) -> tuple[tuple[str, str], ...]:
         ("baseline", validation.baseline),
         ("regressed", validation.regressed),
         ("fix", validation.fix),
+        *((("addon", validation.addon),) if validation.addon else ()),
         ("a pass needs", validation.criterion),
     )
 

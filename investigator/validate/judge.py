@@ -26,6 +26,7 @@ from investigator.stats.verdict import MAX_ROUNDS, Judgement, Margins, judge
 from investigator.validate.shapes import Other, OtherOutcome, Outcome, Recovery, Validation
 from investigator.validate.wording import (
     NOTHING,
+    addon_of,
     change,
     criterion,
     fix_name,
@@ -118,6 +119,7 @@ def judge_fix(plan: Plan, table: Arms, analysis: Analysis) -> Validation | None:
         fix=fix_name(plan),
         baseline=side_name(plan, "baseline"),
         regressed=side_name(plan, "regressed"),
+        addon=addon_of(plan),
         environments={label: case.sides[label] for label in ARMS},
         problems=problems,
         targets=targets,

@@ -103,6 +103,8 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     """The baseline, for people."""
     regressed: str
     """The regressed side, for people."""
+    addon: str
+    """The addon of the regressed side, for people; empty in ``js`` runs."""
     environments: dict[str, str]
     """Identifiers of the environments by label: baseline, regressed, fix."""
     problems: tuple[str, ...]

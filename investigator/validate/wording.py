@@ -75,6 +75,12 @@ def fix_name(plan: Plan) -> str:
     return clean_text(f"{addon_name(environment.addon)} on {_node(environment)}", 200)
 
 
+def addon_of(plan: Plan) -> str:
+    """The addon of the regressed side; empty where there is none, or where the sides are addons."""
+    addon = _side(plan, "regressed").addon
+    return "" if addon is None or plan.spec.axis == "addon" else clean_text(addon_name(addon), 120)
+
+
 def side_name(plan: Plan, label: str) -> str:
     """Baseline or regressed side in a sentence."""
     environment = _side(plan, label)

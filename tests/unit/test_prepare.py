@@ -16,7 +16,7 @@ from investigator.nodes.interface import NodeBuild, NodeRequest, ResolvedNode
 from investigator.observer import NullObserver, Observer
 from investigator.operations import Family
 from investigator.plan import Environment
-from investigator.spec import Spec, dump_spec, load_spec
+from investigator.spec import ARMS, Fix, Spec, dump_spec, load_spec
 from investigator.store import RunFolder, create_run
 from tests.fakes.engine import FakeEngine
 
@@ -581,3 +581,147 @@ def test_releases_of_an_older_run_can_be_read(folder: RunFolder) -> None:
     folder.write_json("resolved.json", "resolved", prepare.RESOLVED_SCHEMA, {"nodes": []})
     read = folder.read_json("resolved.json", "resolved", prepare.RESOLVED_SCHEMA, prepare.Resolved)
     assert read == prepare.Resolved(nodes=())
+
+
+# -- a fix that is judged -----------------------------------------------------------------------------------
+
+DIFF = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+JUDGED = Spec(
+    versions=("baseline=20.0.0", "regressed=24.0.0", "fix=24.0.0"),
+    baseline="regressed",
+    addon=NAME,
+    fix=Fix(kind="node"),
+)
+
+
+def sides(*versions: str) -> list[NodeBuild]:
+    return [
+        msgspec.structs.replace(node(version), label=label)
+        for label, version in zip(ARMS, versions, strict=True)
+    ]
+
+
+def patch_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patches that apply to everything, and are known by their file."""
+
+    def patched(package: AddonPackage, patch: str | None, _shown: str | None = None) -> AddonPackage:
+        digest = None if patch is None else Path(patch).name * 4
+        return msgspec.structs.replace(package, patch_sha256=digest)
+
+    monkeypatch.setattr(addons, "patched", patched)
+
+
+def judged(spec: Spec, *versions: str) -> tuple[tuple[Environment, ...], dict[str, BuildFailure]]:
+    environments, _, broken = prepare.make_environments(spec, sides(*versions), engine(), NullObserver())
+    return environments, broken
+
+
+def test_a_patch_is_on_the_fix_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = fake_builds(monkeypatch, [package("2.0.0"), package("1.0.0")], lambda *_: False)
+    patch_by_name(monkeypatch)
+    spec = msgspec.structs.replace(JUDGED, fix=Fix(kind="patch", build="fix.patch"))
+    environments, broken = judged(spec, "20.0.0", "24.0.0", "24.0.0")
+    assert [(e.label, e.node.version) for e in environments] == [
+        ("baseline", "20.0.0"),
+        ("regressed", "24.0.0"),
+        ("fix", "24.0.0"),
+    ]
+    assert [e.addon.patch_sha256 for e in environments if e.addon] == [None, None, "fix.patch" * 4]
+    assert {e.addon.version for e in environments if e.addon} == {"2.0.0"}
+    assert (tried, broken) == (["2.0.0", "2.0.0"], {})
+
+
+def test_an_addon_is_on_the_fix_alone_and_its_failure_chooses_no_other_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = fake_builds(monkeypatch, [], lambda release, _node: release == "3.0.0-mine")
+    offer_what_is_asked(monkeypatch)
+    spec = msgspec.structs.replace(
+        JUDGED, addon=f"{NAME}@1.0.0", fix=Fix(kind="addon", build=f"{NAME}@3.0.0-mine")
+    )
+    environments, broken = judged(spec, "20.0.0", "24.0.0", "24.0.0")
+    assert [e.addon.version for e in environments if e.addon] == ["1.0.0", "1.0.0", "3.0.0-mine"]
+    assert list(broken) == [environments[2].id]
+    assert tried == ["1.0.0", "3.0.0-mine"]
+
+
+def test_a_node_fix_is_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_builds(monkeypatch, [package("2.0.0")], lambda *_: False)
+    environments, _ = judged(JUDGED, "20.0.0", "24.0.0", "24.1.0")
+    assert [e.id.partition(":")[0] for e in environments] == list(ARMS)
+    assert environments[2].node.version == "24.1.0"
+
+
+def test_a_patch_on_the_newer_of_two_addons(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_builds(monkeypatch, [], lambda *_: False)
+    offer_what_is_asked(monkeypatch)
+    patch_by_name(monkeypatch)
+    spec = msgspec.structs.replace(
+        JUDGED,
+        axis="addon",
+        versions=("24.1.0",),
+        addons=(f"baseline={NAME}@1.0.0", f"regressed={NAME}@2.0.0", f"fix={NAME}@2.0.0"),
+        fix=Fix(kind="patch", build="fix.patch"),
+    )
+    made = compared(("baseline", "1.0.0"), ("regressed", "2.0.0"), ("fix", "2.0.0"))
+    environments, _, _ = made_of(spec, made)
+    assert [(e.label, e.addon.version, e.addon.patch_sha256) for e in environments if e.addon] == [
+        ("baseline", "1.0.0", None),
+        ("regressed", "2.0.0", None),
+        ("fix", "2.0.0", "fix.patch" * 4),
+    ]
+
+
+def test_an_addon_without_ciphers_is_no_fix_for_one_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_builds(monkeypatch, [package("2.0.0")], lambda *_: False)
+    spec = msgspec.structs.replace(JUDGED, fix=Fix(kind="addon", build="node:sqlite"))
+    plain = AddonPackage(name="node:sqlite", version="", kind="node:sqlite", encrypted=False)
+    offers = iter([[package("2.0.0")], [plain]])
+    monkeypatch.setattr(addons, "usable_packages", lambda *_: iter(next(offers)))
+    with pytest.raises(UsageError, match="has no ciphers"):
+        judged(spec, "20.0.0", "24.0.0", "24.0.0")
+
+
+def test_files_of_the_fix_go_into_the_run_folder(folder: RunFolder, tmp_path: Path) -> None:
+    (tmp_path / "mine.diff").write_text(DIFF)
+    (tmp_path / "addon").mkdir()
+    patch = msgspec.structs.replace(JUDGED, fix=Fix(kind="patch", build="mine.diff", name="mine.diff"))
+    prepare.check_inputs(patch)
+    stored = prepare.keep_inputs(patch, folder)
+    assert stored.fix == Fix(kind="patch", build="fix.patch", name="mine.diff")
+    assert (folder.path / "fix.patch").read_text() == DIFF
+    addon = msgspec.structs.replace(JUDGED, fix=Fix(kind="addon", build="path:addon"))
+    prepare.check_inputs(addon)
+    kept = prepare.keep_inputs(addon, folder)
+    assert kept.fix is not None
+    assert kept.fix.build == "path:../../addon"
+    missing = msgspec.structs.replace(JUDGED, fix=Fix(kind="addon", build="path:./nowhere"))
+    with pytest.raises(UsageError, match=r"--fix path:./nowhere does not exist"):
+        prepare.check_inputs(missing)
+    gone = msgspec.structs.replace(JUDGED, fix=Fix(kind="patch", build="gone.diff"))
+    with pytest.raises(UsageError, match=r"--fix gone.diff cannot be read"):
+        prepare.check_inputs(gone)
+
+
+@pytest.mark.usefixtures("published")
+def test_a_release_of_the_fix_that_does_not_exist_is_refused_first() -> None:
+    spec = msgspec.structs.replace(JUDGED, fix=Fix(kind="addon", build=f"{NAME}@3.0.0"))
+    with pytest.raises(UsageError, match=r"npm has no .* 3.0.0"):
+        prepare.resolve(spec, NullObserver(), "docker")
+
+
+def test_an_operation_that_is_not_measured_has_no_fix(
+    monkeypatch: pytest.MonkeyPatch, folder: RunFolder
+) -> None:
+    fix = Fix(kind="node", ops=("select_blob_3k",))
+    spec = msgspec.structs.replace(JUDGED, fix=fix, ops=("select_range",))
+    with pytest.raises(UsageError, match=r"--op 'select_blob_3k' is not among"):
+        plan(monkeypatch, folder, spec, sides("20.0.0", "24.0.0", "24.1.0"))
+
+
+def test_without_a_working_baseline_nothing_is_judged(
+    monkeypatch: pytest.MonkeyPatch, folder: RunFolder
+) -> None:
+    fake_builds(monkeypatch, [package("2.0.0")], lambda _release, version: version == "20.0.0")
+    with pytest.raises(NothingBuiltError, match=r"the baseline does not work: 2.0.0 breaks on 20.0.0"):
+        plan(monkeypatch, folder, JUDGED, sides("20.0.0", "24.0.0", "24.1.0"))

@@ -176,6 +176,7 @@ def test_other_work_is_invalid_and_no_round_is_spent_on_it(tmp_path: Path) -> No
     assert "select_range: it computes something else" in answer_of(finished).headline
     assert exit_of(finished) == EXIT_GATE_FAILED
     assert read_rounds(finished.folder) == ()
+    assert results.stored_text(finished.folder, json=False) is None
     assert answer_of(results.regenerate(finished.folder, write=False)) == answer_of(finished)
 
 
@@ -240,7 +241,7 @@ def hostile_answer(finished: Finished) -> Validation:
 
 def test_hostile_texts_stay_texts_in_every_form(passed: Finished) -> None:
     answer = hostile_answer(passed)
-    for text in (comment(answer, "tool", HOSTILE), step_summary(answer)):
+    for text in (comment(answer, "tool", HOSTILE, HOSTILE), step_summary(answer)):
         assert "<script" not in text
         assert "<img" not in text
         assert not re.search(r"(?<!\\)\[x\]\(", re.sub(r"`{4,}.*?`{4,}", "", text))
