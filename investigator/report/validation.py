@@ -35,12 +35,15 @@ def comment(validation: Validation, tool: str, again: str, where: str) -> str:
         again: the command that repeats the run.
         where: processor and system.
     """
+    measured = (
+        f"Measured on {_text(where)}: all sides interleaved, fresh processes in every round, two of them for "
+        f"the regressed side. Repeat it with {code_span(again, 2000)}. Written by {_text(tool)}."
+    )
     parts = [
         f"### {WORDS[validation.outcome].capitalize()}: {_text(validation.fix)}",
         _text(validation.headline),
         *_body(validation),
-        f"Measured on {_text(where)}: all sides interleaved, fresh processes in every round, two of them for "
-        + f"the regressed side. Repeat it with {code_span(again, 2000)}. Written by {_text(tool)}.",
+        measured,
     ]
     return "\n\n".join(parts) + "\n"
 
