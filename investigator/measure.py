@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
@@ -43,6 +44,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...]
     checksums: dict[str, str]
     """Digest of early calls of each operation in the baseline: every other process must reproduce it."""
+    gc_accounting_ns: dict[str, float] = {}
+    """What observing adds to one collection, by environment: median over its processes."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +142,17 @@ def calibrate(bench: Bench, failures: Sequence[Failure]) -> Calibration:
         },
         failures=tuple(found),
         checksums=checksums,
+        gc_accounting_ns=_accounting_ns(results),
     )
+
+
+def _accounting_ns(results: Sequence[Result]) -> dict[str, float]:
+    told: dict[str, list[int]] = {}
+    for result in results:
+        for event in result.events:
+            if isinstance(event, protocol.Hello) and event.gc_accounting_ns is not None:
+                told.setdefault(result.invocation.environment, []).append(event.gc_accounting_ns)
+    return {identifier: float(median(costs)) for identifier, costs in told.items()}
 
 
 def _calibration_timeout_s(job: Invocation) -> float:

@@ -30,7 +30,7 @@ from investigator.build import AddonBuild, BuildFailure
 from investigator.engine.choose import daemon_answers
 from investigator.engine.interface import Engine, EngineName, Task
 from investigator.errors import EngineMissingError, NothingBuiltError, StoredFileError, UsageError
-from investigator.nodes import describe, parse, sources
+from investigator.nodes import describe, layout, parse, sources
 from investigator.nodes.interface import NodeBuild, ResolvedNode
 from investigator.observer import Observer
 from investigator.plan import Environment, Failure, Plan, environment_id, find_baseline
@@ -44,6 +44,8 @@ from sqlcipher_bench.profiles import NO_CIPHER
 PLAN_SCHEMA = 1
 RESOLVED_SCHEMA = 1
 MAX_ADDON_TRIES = 4
+OLDEST_NODE = (14, 13, 1)
+"""The worker is an ES module that imports by ``node:``, with private methods and ``?.``."""
 _IDENTIFIER = re.compile(r"(?:[A-Za-z0-9_-]{1,32}:)?node[0-9.]+[^+/]*\+")
 _PATCH_SUFFIX = re.compile(r"-patch[0-9a-f]{8}(?=-|$)")
 
@@ -469,7 +471,10 @@ def make_environments(
         StoredFileError: `compared` does not belong to this spec.
     """
     if spec.command == "js":
-        return tuple(_environment(spec, node, None, None) for node in nodes), {}, {}
+        plain = tuple(_environment(spec, node, None, None) for node in nodes)
+        unfit = {e.id: BuildFailure(reason=reason) for e in plain if (reason := _unfit(e)) is not None}
+        _warn(unfit, observer)
+        return plain, {}, unfit
     requests = addon_requests(spec)
     if any(request.name != addons.NODE_SQLITE for request in requests) and not spec.prebuilt:
         _require_toolchain(engine)
@@ -483,9 +488,33 @@ def make_environments(
         made = _joined(made, _attempt((_with_fix(spec, plain, observer),), engine, observer))
     else:
         made = _best_release(spec, requests[0], nodes, engine, observer)
-    for identifier, failure in made.broken.items():
-        observer.warning(f"{identifier}: {failure.reason}")
+    _warn(made.broken, observer)
     return made.environments, made.builds, made.broken
+
+
+def _warn(broken: Mapping[str, BuildFailure], observer: Observer) -> None:
+    for identifier, failure in broken.items():
+        observer.warning(f"{identifier}: {failure.reason}")
+
+
+def _unfit(environment: Environment) -> str | None:
+    """Why nothing can be built for, or measured on, a Node, known without trying."""
+    node = environment.node
+    if tuple(map(int, node.version.partition("-")[0].split("."))) < OLDEST_NODE:
+        oldest = ".".join(map(str, OLDEST_NODE))
+        return (
+            f"Node {node.version} is too old for the worker, which is an ES module with imports by `node:`; "
+            f"{oldest} is the oldest that can be measured."
+        )
+    addon = environment.addon
+    compiled = environment.flavor == "source" and addon is not None and addon.kind == "package"
+    # Other sources refuse a build without headers as a whole.
+    if compiled and node.source == "image" and not layout.has_headers(node.directory):
+        return (
+            f"the image of Node {node.version} has no headers (include/node), so no addon can be compiled "
+            "for it; use one that is not slimmed down, or --prebuilt."
+        )
+    return None
 
 
 def _best_release(
@@ -604,10 +633,13 @@ def _environment(
 
 def _attempt(environments: tuple[Environment, ...], engine: Engine, observer: Observer) -> _Attempt:
     """Build and load-test; what fails is a value with its reason."""
-    results = build.build_all(engine, environments, observer=observer)
+    unfit = {e.id: reason for e in environments if (reason := _unfit(e)) is not None}
+    results = build.build_all(engine, [e for e in environments if e.id not in unfit], observer=observer)
     pool = ThreadPoolExecutor()
     try:
-        reasons = list(pool.map(lambda e: _refused(engine, e, results.get(e.id)), environments))
+        reasons = list(
+            pool.map(lambda e: unfit.get(e.id) or _refused(engine, e, results.get(e.id)), environments)
+        )
     finally:
         # Not waiting: after ^C the caller closes the engine, which ends what still runs.
         pool.shutdown(wait=False, cancel_futures=True)

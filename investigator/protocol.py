@@ -121,7 +121,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", forbid_unkno
     addon_versions: dict[str, str]
     """``sqlite``, ``cipher`` (what the library itself answers), empty in js."""
     gc_accounting_ns: Count | None = None
-    """What the accounting of collections adds to one; measured where there is a probe."""
+    """What the accounting of collections adds to one; ``calibrate`` mode only."""
     heap_limit_bytes: Count | None = None
     """Size that V8 lets the heap grow to (``heap_size_limit``). None in older files."""
     semi_space_bytes: Count | None = None

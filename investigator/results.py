@@ -14,6 +14,7 @@ from investigator.attributed import attributions, export_profiles
 from investigator.attribution.findings import published
 from investigator.attribution.layers import ATTRIBUTION_SCHEMA, Attribution, Attributions
 from investigator.build import AddonBuild, BuildFailure
+from investigator.collector import CollectorFacts, accounting_share, collector_facts
 from investigator.errors import StoredFileError
 from investigator.invoke import read_events
 from investigator.measure import Calibration, RoundRecord
@@ -53,6 +54,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     workloads_sha256: dict[str, str]
     addon_versions: dict[str, dict[str, str]] = {}
     """What the libraries themselves answered, by environment: SQLite and cipher versions."""
+    collectors: dict[str, CollectorFacts] = {}
+    """Heap limit, young generation and cost of accounting, by environment."""
+    gc_accounting_share: float | None = None
+    """Largest share of the warm time of an operation that accounting for its collections took."""
     measuring_s: float | None = None
     """Length of all finished rounds, without the calibration."""
     timed_share: float | None = None
@@ -180,7 +185,13 @@ def summary_text(finished: Finished) -> str:
     stored = finished.stored
     builds: dict[str, AddonBuild | BuildFailure] = {**stored.builds, **stored.build_failures}
     text = summary(
-        stored.plan, finished.analysis, builds, TOOL, finished.attributions, finished.validation
+        stored.plan,
+        finished.analysis,
+        builds,
+        TOOL,
+        finished.attributions,
+        finished.validation,
+        finished.record.collectors,
     )
     return encode_summary(text).decode()
 
@@ -202,6 +213,7 @@ def _view(finished: Finished) -> View:
     record = msgspec.to_builtins(finished.record)
     host_facts, engine_facts = record.pop("host"), record.pop("engine")
     record.pop("node_config")  # hundreds of variables; the issue texts tell those that differ
+    record.pop("collectors")
     return build_view(
         finished.stored.plan,
         finished.analysis,
@@ -212,6 +224,7 @@ def _view(finished: Finished) -> View:
             host=host_facts,
             run=record,
             builds={**finished.stored.builds, **finished.stored.build_failures},
+            collectors=finished.record.collectors,
         ),
         finished.attributions,
     )
@@ -230,9 +243,14 @@ def with_costs(record: RunRecord, folder: RunFolder, plan: Plan, harness_cpu_sha
     records = measure.read_rounds(folder)
     rows = read_samples(folder, plan, records)
     rounds_s = sum(r.elapsed_s for r in records)
+    calibration = folder.read_json("calibration.json", "calibration", measure.CALIBRATION_SCHEMA, Calibration)
+    collectors = collector_facts(folder, calibration, records)
+    share = accounting_share(collectors, rows)
     return msgspec.structs.replace(
         record,
         addon_versions=_library_versions(folder, records),
+        collectors=collectors,
+        gc_accounting_share=None if share is None else round(share, 6),
         measuring_s=round(rounds_s, 1),
         timed_share=round(sum(row.wall_ns for row in rows) / 1e9 / rounds_s, 3) if rounds_s else None,
         harness_cpu_share=round(harness_cpu_share, 4),

@@ -1,6 +1,8 @@
 // Says which operations a user's workload file defines, without running any of them.
 // Usage: node list_workloads.mjs <workload file> <output file>
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const [file, output] = process.argv.slice(2);
@@ -23,10 +25,23 @@ async function list() {
   return { own: typeof module.run === 'function', names };
 }
 
+/** `SyntaxError in line 3: Unexpected token '}'`: an import does not say where, a check of the file does. */
+function described(error) {
+  if (error === null || typeof error !== 'object' || typeof error.message !== 'string') return String(error);
+  const name = typeof error.name === 'string' ? error.name : 'Error';
+  return `${name}${name === 'SyntaxError' ? place() : ''}: ${error.message}`;
+}
+
+function place() {
+  const checked = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8', timeout: 10_000 });
+  const [, line] = checked.stderr?.split('\n', 1)[0].match(/:(\d+)$/) ?? [];
+  return line === undefined || !checked.stderr.includes(basename(file)) ? '' : ` in line ${line}`;
+}
+
 let answer;
 try {
   answer = await list();
 } catch (error) {
-  answer = { error: String((error && error.message) || error).slice(0, 2000) };
+  answer = { error: described(error).slice(0, 2000) };
 }
 writeFileSync(output, JSON.stringify(answer));

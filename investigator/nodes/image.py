@@ -50,7 +50,7 @@ class ImageNodes(msgspec.Struct, frozen=True, kw_only=True):
             image = _find(client, request.selector, self.notify)
             self._check_platform(image, request.selector)
             directory = self._keep(client, image, request.selector)
-        version = layout.read_headers(directory, request.selector).version
+        version = _version(directory, request.selector)
         return ResolvedNode(request=request, version=version, integrity=str(image.id))
 
     def fetch(self, resolved: ResolvedNode) -> Path:
@@ -71,14 +71,10 @@ class ImageNodes(msgspec.Struct, frozen=True, kw_only=True):
                         f"image {name} has no node in /usr/local/bin or /usr/bin; "
                         "copy it out and give the directory as path:"
                     )
-                if not any(_copy_headers(container, path, work) for path in _HEADERS):
-                    raise UsageError(
-                        f"image {name} has no headers (include/node), without which no addon can be built; "
-                        "use an official image that is not slimmed down"
-                    )
-            version = layout.read_headers(work, f"image {name}").version
-            origin = layout.Origin(version=version, integrity=str(image.id))
-            layout.finish(work, origin, self.platform, f"image {name}")
+                # Without headers no addon can be compiled for it; pure JavaScript and shipped binaries run.
+                any(_copy_headers(container, path, work) for path in _HEADERS)
+            origin = layout.Origin(version=_version(work, name), integrity=str(image.id))
+            layout.finish(work, origin, self.platform, f"image {name}", needs_headers=False)
 
         return cache.filled(
             layout.CACHE_KIND, _key(str(image.id)), fill, key_files=layout.KEY_FILES, notify=self.notify
@@ -91,6 +87,19 @@ class ImageNodes(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(
                 f"image {name} is for {clean_text(found, 40)}, but {self.platform} is needed here"
             )
+
+
+def _version(directory: Path, name: str) -> str:
+    """What the headers say, or where there are none the binary; neither is run."""
+    if layout.has_headers(directory):
+        return layout.read_headers(directory, f"image {name}").version
+    version = layout.version_in(directory / "bin/node")
+    if version is None:
+        raise UsageError(
+            f"image {name} has no headers (include/node), and its node does not say which release it is; "
+            "use an official image"
+        )
+    return version
 
 
 def _key(image_id: str) -> str:

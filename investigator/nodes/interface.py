@@ -35,7 +35,7 @@ class ResolvedNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeBuild(msgspec.Struct, frozen=True, kw_only=True):
-    """An unpacked build: ``bin/node`` and ``include/node`` under `directory`."""
+    """An unpacked build: ``bin/node`` under `directory`, and ``include/node``, which an image may lack."""
 
     version: str
     source: SourceName

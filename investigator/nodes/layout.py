@@ -1,5 +1,6 @@
 """A Node build on disk: ``bin/node`` and ``include/node``, and what its headers say without running it."""
 
+import mmap
 import re
 import struct
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ KEY_FILES: Final = ("bin/node", "include/node/**/*", "origin.json")
 
 _NODE_HEADER: Final = "include/node/node_version.h"
 _V8_HEADER: Final = "include/node/v8-version.h"
+_OWN_ADDRESS: Final = re.compile(rb"/node-v([0-9]{1,4}\.[0-9]{1,5}\.[0-9]{1,5})[0-9A-Za-z.-]*\.tar\.gz")
 _ELF_MACHINES: Final = {62: "x64", 183: "arm64", 21: "ppc64le", 22: "s390x", 40: "armv7l"}
 _MACH_MACHINES: Final = {0x01000007: "x64", 0x0100000C: "arm64"}
 
@@ -46,13 +48,16 @@ def place(path: PurePosixPath) -> PurePosixPath | None:
     return PurePosixPath(*parts) if wanted else None
 
 
-def finish(directory: Path, origin: Origin, platform: str, shown: str) -> None:
+def finish(
+    directory: Path, origin: Origin, platform: str, shown: str, *, needs_headers: bool = True
+) -> None:
     """Check a build that was just put together and store its origin.
 
     Raises:
         UsageError: no binary, no headers, or a binary for another platform.
     """
-    read_headers(directory, shown)
+    if needs_headers:
+        read_headers(directory, shown)
     binary = directory / "bin/node"
     if not binary.is_file() or binary.stat().st_size == 0:
         raise UsageError(f"{shown} has no bin/node; it is not a Node build")
@@ -96,6 +101,21 @@ def read_headers(directory: Path, shown: str) -> HeaderFacts:
         )
     except KeyError as error:
         raise UsageError(f"the headers of {shown} do not say {error}; they are not those of Node") from error
+
+
+def has_headers(directory: Path) -> bool:
+    """Whether an addon can be compiled for this build."""
+    return (directory / _NODE_HEADER).is_file()
+
+
+def version_in(binary: Path) -> str | None:
+    """Read the release out of a binary without running it: it holds the address of its own sources."""
+    if binary.stat().st_size == 0:
+        return None  # nothing that could be mapped
+    with binary.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        # While it is mapped: a match refers to its text.
+        found = _OWN_ADDRESS.search(content)
+        return None if found is None else found.group(1).decode()
 
 
 def binary_platform(path: Path) -> str | None:

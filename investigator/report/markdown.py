@@ -296,6 +296,10 @@ def _provenance(view: View) -> Iterator[str]:
             for e in view.environments
         ),
     )
+    yield _table(
+        ("version", "heap limit", "semi-space, start to largest", "accounting of one collection"),
+        (tuple(map(_text, (e.short, e.heap_limit, e.semi_space, e.accounting))) for e in view.environments),
+    )
     yield " ".join(f"{_text(sentence)}." for sentence in (view.objects, view.storage) if sentence)
     yield from _flags(view.environments)
     for title, facts in (

@@ -9,6 +9,7 @@ import msgspec
 
 from investigator import units
 from investigator.build import AddonBuild, BuildFailure
+from investigator.collector import CollectorFacts
 from investigator.report.layers_view import LayersView
 
 
@@ -27,6 +28,8 @@ class ReportFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What else run.json holds: start, digests of the fixtures, what the measuring cost."""
     builds: Mapping[str, AddonBuild | BuildFailure] = {}
     """By environment identifier; empty in ``js`` runs."""
+    collectors: Mapping[str, CollectorFacts] = {}
+    """By environment identifier; empty in older runs."""
 
 
 class EnvironmentView(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +53,11 @@ class EnvironmentView(msgspec.Struct, frozen=True, kw_only=True):
     compiler: str
     flags: tuple[tuple[str, str], ...]
     """Source file and the compiler's command line."""
+    heap_limit: str
+    semi_space: str
+    """Half of the young generation: at the start, and the largest seen."""
+    accounting: str
+    """What keeping account of a collection adds to it."""
 
 
 class CellView(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from investigator import units
 from investigator.analysis import Analysis, Comparison, PairKind, Verdict
 from investigator.attribution.layers import Attribution
 from investigator.build import AddonBuild, BuildFailure
+from investigator.collector import CollectorFacts
 from investigator.plan import Environment, Plan
 from investigator.report.summary_layers import SummaryAttribution, summary_attribution
 from investigator.report.view import HEADLINE_LIMIT, all_failures
@@ -52,6 +53,14 @@ class SummaryEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the addon's ``.node``, hex; null where the build failed."""
     sqlite3_object_sha256: str | None
     """Digest of ``sqlite3.o``, hex: equal digests are bit-identical SQLite. Null for a shipped binary."""
+    heap_limit_bytes: int | None = None
+    """Size that V8 lets the heap grow to; null where nothing was measured."""
+    semi_space_bytes: int | None = None
+    """Half of the young generation as a process begins with it."""
+    semi_space_largest_bytes: int | None = None
+    """The largest it was after any pass."""
+    gc_accounting_ns: float | None = None
+    """What observing adds to one collection, ns; part of every figure."""
 
 
 class SummaryComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +188,7 @@ def summary(
     tool: str,
     attributions: Sequence[Attribution] = (),
     validation: Validation | None = None,
+    collectors: Mapping[str, CollectorFacts] = {},
 ) -> Summary:
     """Compute summary.json; `builds` by environment identifier, empty in ``js`` runs."""
     return Summary(
@@ -188,7 +198,10 @@ def summary(
         axis=plan.spec.axis,
         headline=clean_text(analysis.headline, HEADLINE_LIMIT),
         baseline=clean_text(plan.baseline, 200),
-        environments=tuple(_environment(e, builds.get(e.id)) for e in plan.environments),
+        environments=tuple(
+            _environment(e, builds.get(e.id), collectors.get(e.id, CollectorFacts()))
+            for e in plan.environments
+        ),
         comparisons=tuple(_comparisons(plan, analysis, ("baseline",))),
         other_comparisons=tuple(_comparisons(plan, analysis, ("predecessor", "twin"))),
         attributions=tuple(summary_attribution(found) for found in attributions),
@@ -219,7 +232,9 @@ def encode_summary(value: Summary) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 
-def _environment(environment: Environment, build: AddonBuild | BuildFailure | None) -> SummaryEnvironment:
+def _environment(
+    environment: Environment, build: AddonBuild | BuildFailure | None, collector: CollectorFacts
+) -> SummaryEnvironment:
     versions, addon = environment.node.versions, environment.addon
     built = build if isinstance(build, AddonBuild) else None
     return SummaryEnvironment(
@@ -236,6 +251,10 @@ def _environment(environment: Environment, build: AddonBuild | BuildFailure | No
         node_sha256=clean_text(environment.node.node_sha256, 64),
         binding_sha256=_or_none(built.binding_sha256 if built else None),
         sqlite3_object_sha256=_or_none(built.sqlite3_object_sha256 if built else None),
+        heap_limit_bytes=collector.heap_limit_bytes,
+        semi_space_bytes=collector.semi_space_bytes,
+        semi_space_largest_bytes=collector.semi_space_largest_bytes,
+        gc_accounting_ns=units.finite(collector.gc_accounting_ns),
     )
 
 

@@ -10,6 +10,7 @@ from investigator.analysis import Analysis, CellSummary, Comparison, Interval, P
 from investigator.arms import Phase
 from investigator.attribution.layers import Attribution
 from investigator.build import AddonBuild, BuildFailure
+from investigator.collector import CollectorFacts
 from investigator.naming import short_names
 from investigator.plan import Environment, Failure, Plan
 from investigator.report import wording
@@ -49,7 +50,7 @@ def build_view(
         headline=clean_text(analysis.headline, HEADLINE_LIMIT),
         summary=wording.summary_lines(plan, analysis, facts, names),
         environments=tuple(
-            _environment(plan, environment, names, facts.builds) for environment in plan.environments
+            _environment(plan, environment, names, facts) for environment in plan.environments
         ),
         baseline=baseline,
         candidates=tuple(names[environment.id] for environment in wording.candidates(plan)),
@@ -114,9 +115,10 @@ def _environment(
     plan: Plan,
     environment: Environment,
     names: Mapping[str, str],
-    builds: Mapping[str, AddonBuild | BuildFailure],
+    facts: ReportFacts,
 ) -> EnvironmentView:
-    build = builds.get(environment.id)
+    build = facts.builds.get(environment.id)
+    collector = facts.collectors.get(environment.id, CollectorFacts())
     built = build if isinstance(build, AddonBuild) else None
     versions = environment.node.versions
     return EnvironmentView(
@@ -139,6 +141,12 @@ def _environment(
         )
         if built
         else (),
+        heap_limit=units.format_bytes(collector.heap_limit_bytes),
+        semi_space=f"{units.format_bytes(collector.semi_space_bytes)} to "
+        f"{units.format_bytes(collector.semi_space_largest_bytes)}"
+        if collector.semi_space_bytes is not None
+        else units.MISSING,
+        accounting=units.format_time(collector.gc_accounting_ns),
     )
 
 

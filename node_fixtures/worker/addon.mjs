@@ -1,12 +1,13 @@
 // The addon under test, as a class that needs no options to find its own binary.
-import { createRequire, isBuiltin } from 'node:module';
+import module, { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
 
 /** `Database` of the job's addon. Throws when this Node cannot load it. */
 export function loadDatabase(addon) {
   if (addon.kind === 'node:sqlite') {
-    if (!isBuiltin('node:sqlite')) throw new Error(whyNoNodeSqlite());
+    // Releases before 18.6 have no isBuiltin.
+    if (module.isBuiltin?.('node:sqlite') !== true) throw new Error(whyNoNodeSqlite());
     return require('node:sqlite').DatabaseSync;
   }
   const exported = require(addon.entry);

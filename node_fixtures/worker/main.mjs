@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
 
 import { askVersions, loadDatabase } from './addon.mjs';
-import { GcLog, accountingCostNs, collectYoung, settle, stopYoungTasks } from './collector.mjs';
+import { GcLog, collectYoung, settle, stopYoungTasks } from './collector.mjs';
 import { digest } from './digest.mjs';
 import { Events, describe } from './events.mjs';
 import { installGuards, running, step } from './guard.mjs';
@@ -79,7 +79,9 @@ class Worker {
     const heap = { heap_limit_bytes: getHeapStatistics().heap_size_limit, semi_space_bytes: semiSpaceBytes() };
     const clock = mainThreadClock(this.#job);
     useThreadClock(clock);
-    const cost = clock === null ? {} : { gc_accounting_ns: await accountingCostNs() };
+    // Only where nothing is timed for a verdict: the collections would change what a cold pass finds.
+    const cost =
+      this.#job.mode === 'calibrate' ? { gc_accounting_ns: await this.#gcLog.accountingCostNs() } : {};
     this.#events.emit({ type: 'hello', protocol: PROTOCOL, environment, ...proof, addon_versions, ...heap, ...cost });
     return Database;
   }

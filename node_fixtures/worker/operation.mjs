@@ -103,7 +103,7 @@ function pick(module, workload, path) {
   const found =
     workload === null
       ? candidates.find((candidate) => typeof candidate.run === 'function')
-      : named !== undefined && Object.hasOwn(named, workload)
+      : named !== undefined && Object.prototype.hasOwnProperty.call(named, workload)
         ? named[workload]
         : undefined;
   if (found === undefined) throw new TypeError(missing(path, workload, named));

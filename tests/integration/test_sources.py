@@ -159,14 +159,23 @@ def test_node_comes_out_of_an_image_that_is_never_started(daemon: DockerClient, 
 
 
 @pytest.mark.container
-def test_an_image_without_headers_is_one_sentence(daemon: DockerClient) -> None:
-    files = {"usr/local/bin/node": b"#!/bin/sh\n"}
+@pytest.mark.parametrize("says", ["its release", "nothing"])
+def test_an_image_without_headers_is_known_by_its_binary(daemon: DockerClient, says: str) -> None:
+    told = b"# https://nodejs.org/download/release/v24.12.0/node-v24.12.0.tar.gz\n"
+    files = {"usr/local/bin/node": b"#!/bin/sh\n" + (told if says == "its release" else b"")}
     name = import_image(daemon, "investigate-test-slim", files, {})
+    request, platform = parse_versions(f"image:{name}"), platform_for("docker")
     try:
-        with pytest.raises(UsageError, match="has no headers"):
-            resolve_all(parse_versions(f"image:{name}"), platform_for("docker"))
+        if says == "nothing":
+            with pytest.raises(UsageError, match=r"has no headers .* does not say which release it is"):
+                resolve_all(request, platform)
+            return
+        [resolved] = resolve_all(request, platform)
+        directory = ImageNodes(platform=platform).fetch(resolved)
     finally:
         daemon.images.remove(name, force=True)
+    assert resolved.version == "24.12.0"
+    assert not layout.has_headers(directory)
 
 
 @pytest.mark.container

@@ -15,6 +15,7 @@ from investigator.analysis import (
 )
 from investigator.attribution.layers import Attribution, Cause, LayerShare, Method, Symbol
 from investigator.build import AddonBuild, BuildFailure
+from investigator.collector import CollectorFacts
 from investigator.nodes.interface import NodeBuild
 from investigator.operations import Family, Operation
 from investigator.plan import Environment, Failure, Plan
@@ -238,7 +239,20 @@ def facts() -> ReportFacts:
         },
         run={"started_at": "2026-11-30T12:00:00Z", "timed_share": 0.4321, HOSTILE: HOSTILE},
         builds=builds(),
+        collectors=collectors(),
     )
+
+
+def collectors() -> dict[str, CollectorFacts]:
+    """Of the baseline alone: an older record has none."""
+    return {
+        BASELINE: CollectorFacts(
+            heap_limit_bytes=4288 << 20,
+            semi_space_bytes=1 << 20,
+            semi_space_largest_bytes=16 << 20,
+            gc_accounting_ns=1250.0,
+        )
+    }
 
 
 def attribution(text: str = "") -> Attribution:

@@ -21,7 +21,7 @@ LAYERS = (
     {"causes"},
     {"analysis"},
     {"attribution", "profiling"},
-    {"records", "repro"},
+    {"records", "repro", "collector"},
     {"tested"},
     {"attributed", "validate"},
     {"report", "gate"},

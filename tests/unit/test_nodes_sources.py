@@ -397,3 +397,19 @@ def write_tree(root: Path, files: dict[str, bytes]) -> None:
         path.write_bytes(content)
         if path.name == "node":
             path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("content", "version"),
+    [
+        (b"\0" * 5000 + b"https://nodejs.org/download/release/v24.11.1/node-v24.11.1.tar.gz\0", "24.11.1"),
+        (b"x/node-v26.0.0-nightly20260101abc-headers.tar.gz", "26.0.0"),
+        (b"x/node-vlatest.tar.gz /node-v1.tar.gz", None),
+        (b"", None),
+    ],
+)
+def test_a_binary_says_its_release_without_being_run(
+    tmp_path: Path, content: bytes, version: str | None
+) -> None:
+    (tmp_path / "node").write_bytes(content)
+    assert layout.version_in(tmp_path / "node") == version

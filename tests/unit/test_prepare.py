@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -219,6 +220,32 @@ def test_a_baseline_that_was_asked_for_must_work(monkeypatch: pytest.MonkeyPatch
     stored = plan(monkeypatch, folder, Spec(versions=("20", "24")), nodes)
     assert stored.plan.baseline == "node24.0.0+bsm3.0.0"
     assert [failure.environment for failure in stored.failures] == ["node20.0.0+bsm3.0.0"]
+
+
+@pytest.mark.parametrize("command", ["sqlite", "js"])
+def test_a_node_that_nothing_runs_on_costs_its_own_cells(
+    monkeypatch: pytest.MonkeyPatch, folder: RunFolder, command: Literal["sqlite", "js"]
+) -> None:
+    built_for: list[str] = []
+
+    def breaks(_release: str, version: str) -> bool:
+        built_for.append(version)
+        return False
+
+    fake_builds(monkeypatch, [package("3.0.0")], breaks)
+    slim = msgspec.structs.replace(node("22.0.0"), source="image")
+    nodes = [node("10.24.1"), slim, node("24.0.0"), node("14.13.1")]
+    stored = plan(monkeypatch, folder, Spec(command=command, versions=("10", "22", "24", "14")), nodes)
+    lost = {failure.environment[:6]: failure.reason for failure in stored.failures}
+    assert "14.13.1 is the oldest that can be measured" in lost.pop("node10")
+    if command == "js":
+        assert not lost, "pure JavaScript needs no headers"
+        assert stored.plan.baseline == "node22.0.0"
+    else:
+        assert "has no headers (include/node)" in lost.pop("node22")
+        assert not lost
+        assert stored.plan.baseline == "node24.0.0+bsm3.0.0"
+        assert built_for == ["24.0.0", "14.13.1"]
 
 
 OWN = workloads.own_operation

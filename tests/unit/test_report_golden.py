@@ -65,7 +65,13 @@ def test_report_md() -> None:
 
 
 def test_summary_json() -> None:
-    value = summary(synthetic.plan(), synthetic.analysis(), synthetic.builds(), "investigate 0.1.0")
+    value = summary(
+        synthetic.plan(),
+        synthetic.analysis(),
+        synthetic.builds(),
+        "investigate 0.1.0",
+        collectors=synthetic.collectors(),
+    )
     check("summary.json", encode_summary(value).decode())
 
 

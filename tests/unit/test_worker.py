@@ -478,3 +478,10 @@ class TestProbe:
         assert hello.heap_limit_bytes > 1 << 24
         assert hello.semi_space_bytes is not None
         assert all(p.semi_space_bytes for p in run.of(Pass))
+        assert hello.gc_accounting_ns is None, "it costs collections, which would change the cold pass"
+
+    def test_the_cost_of_accounting_is_measured_in_the_calibration(self, worker: Worker) -> None:
+        run = worker(operation("collecting.mjs"), mode="calibrate")
+        [hello] = run.of(Hello)
+        assert hello.gc_accounting_ns is not None
+        assert hello.gc_accounting_ns < 5_000_000
