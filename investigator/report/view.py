@@ -146,7 +146,10 @@ def _environment(
         f"{units.format_bytes(collector.semi_space_largest_bytes)}"
         if collector.semi_space_bytes is not None
         else units.MISSING,
-        accounting=units.format_time(collector.gc_accounting_ns),
+        # Zero is a difference of quartiles that chance made negative.
+        accounting="none to be measured"
+        if collector.gc_accounting_ns == 0
+        else units.format_time(collector.gc_accounting_ns),
     )
 
 

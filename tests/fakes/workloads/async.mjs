@@ -1,5 +1,7 @@
 // Asynchronous in every function.
-import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+const sleep = promisify(setTimeout);
 
 export async function setup() {
   await sleep(1);

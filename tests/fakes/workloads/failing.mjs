@@ -1,5 +1,7 @@
 // Every way an operation can fail, each as a workload of its own.
-import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+
+const sleep = promisify(setTimeout);
 
 const setup = () => ({});
 const throwAt = (limit) => (_state, i) => {

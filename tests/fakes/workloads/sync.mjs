@@ -9,7 +9,7 @@ export function setup(ctx) {
 }
 
 export function run(state, i) {
-  if (state.seen.length > 0 && i !== state.seen.at(-1) + 1) throw new Error(`i went to ${i}`);
+  if (state.seen.length > 0 && i !== state.seen[state.seen.length - 1] + 1) throw new Error(`i went to ${i}`);
   state.seen.push(i);
   return i * state.scale;
 }
