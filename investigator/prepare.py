@@ -471,10 +471,10 @@ def make_environments(
         StoredFileError: `compared` does not belong to this spec.
     """
     if spec.command == "js":
-        plain = tuple(_environment(spec, node, None, None) for node in nodes)
-        unfit = {e.id: BuildFailure(reason=reason) for e in plain if (reason := _unfit(e)) is not None}
+        bare = tuple(_environment(spec, node, None, None) for node in nodes)
+        unfit = {e.id: BuildFailure(reason=reason) for e in bare if (reason := _unfit(e)) is not None}
         _warn(unfit, observer)
-        return plain, {}, unfit
+        return bare, {}, unfit
     requests = addon_requests(spec)
     if any(request.name != addons.NODE_SQLITE for request in requests) and not spec.prebuilt:
         _require_toolchain(engine)

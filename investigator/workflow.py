@@ -157,9 +157,9 @@ def ablate_more(
     with _measuring(), _opened(folder, observer) as (spec, resolved, engine):
         stored = prepare.prepare(spec, resolved, folder, engine, observer)
         bench, _ = set_up(stored, folder, engine, observer)
-        typed = zip(stored.plan.environments, spec.items, strict=True)
-        pairs = [(e, item) for e, item in typed if e.id != stored.plan.baseline]
-        others, items = [e for e, _ in pairs], [item for _, item in pairs]
+        typed = dict(zip((e.id for e in stored.plan.environments), spec.items, strict=False))
+        others = [e for e in stored.plan.environments if e.id != stored.plan.baseline]
+        items = [typed.get(e.id, "") for e in others]
         if not others:
             raise UsageError(f"{folder.name} measured one environment; an ablation compares two.")
         wanted = (
