@@ -22,7 +22,7 @@ from investigator.profiling import exports
 from investigator.profiling.growth import symbol_growth
 from investigator.profiling.profiler import Profiler
 from investigator.profiling.reading import SUFFIX, ProfileReading, read_profile
-from investigator.profiling.stacks import added
+from investigator.profiling.stacks import Stacks, added
 from investigator.protocol import Pass
 from investigator.records import analyse_table, read_samples
 from investigator.stats.process import process_values
@@ -240,25 +240,52 @@ def export_profiles(run: RunFolder, attributions: Sequence[Attribution]) -> None
     """
     for found in attributions:
         folder = folder_of(run, Target(op=found.op, candidate=found.candidate))
-        explained = read_explained(folder)
-        rounds = tuple(record.number for record in measure.read_rounds(folder))
-        readings = tuple(_readings(folder, explained.plan, rounds))
-        sides = []
-        for environment in explained.plan.environments:
-            own = [r for r in readings if r.header.environment == environment.id]
-            if not own:
-                break
-            stacks = added(r.stacks for r in own)
-            time_ns = float(np.median([r.ns_per_call for r in own]))
-            sides.append((stacks, time_ns))
-            stem = f"profiles/{_slug(environment.id)}"
-            name = f"{found.op} on {environment.id}"
-            folder.write(f"{stem}.speedscope.json", exports.speedscope(name, stacks, time_ns))
-            folder.write(f"{stem}.collapsed.txt", exports.collapsed(stacks))
+        sides = profile_sides(run, found)
+        for side in sides:
+            stem = f"profiles/{_slug(side.environment)}"
+            name = f"{found.op} on {side.environment}"
+            folder.write(f"{stem}.speedscope.json", exports.speedscope(name, side.stacks, side.ns_per_call))
+            folder.write(f"{stem}.collapsed.txt", exports.collapsed(side.stacks))
         if len(sides) == 2:
-            (before, before_ns), (after, after_ns) = sides
-            difference = exports.difference(before, after, before_ns, after_ns)
+            before, after = sides
+            difference = exports.difference(
+                before.stacks, after.stacks, before.ns_per_call, after.ns_per_call
+            )
             folder.write("profiles/difference.txt", difference)
+
+
+class ProfileSide(msgspec.Struct, frozen=True, kw_only=True):
+    """All profiles of one environment of an explained finding, added up."""
+
+    environment: str
+    stacks: Stacks
+    ns_per_call: float
+    """Median over rounds of the time of a call under the profiler."""
+
+
+def profile_sides(run: RunFolder, found: Attribution) -> tuple[ProfileSide, ...]:
+    """Profiles of baseline and candidate, as far as there are any.
+
+    Raises:
+        StoredFileError: a record of the nested run is damaged.
+    """
+    folder = folder_of(run, Target(op=found.op, candidate=found.candidate))
+    explained = read_explained(folder)
+    rounds = tuple(record.number for record in measure.read_rounds(folder))
+    readings = tuple(_readings(folder, explained.plan, rounds))
+    sides = []
+    for environment in explained.plan.environments:
+        own = [r for r in readings if r.header.environment == environment.id]
+        if not own:
+            break
+        sides.append(
+            ProfileSide(
+                environment=environment.id,
+                stacks=added(r.stacks for r in own),
+                ns_per_call=float(np.median([r.ns_per_call for r in own])),
+            )
+        )
+    return tuple(sides)
 
 
 def _readings(folder: RunFolder, plan: Plan, rounds: Sequence[int]) -> Iterator[ProfileReading]:

@@ -275,7 +275,7 @@ def report(
     Prints the path of each file written.
     """
     with _program() as console:
-        wanted = tuple(formats or ("markdown",))
+        wanted = tuple(formats or documents.USUAL)
         asked = issue_report.Asked(target=target, op=op, candidate=candidate, gh=gh)
         issue_report.check(asked, wanted)
         folder = open_run(run)

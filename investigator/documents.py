@@ -12,6 +12,7 @@ import typer
 
 from investigator import results
 from investigator.errors import UsageError
+from investigator.report.page import draw
 from investigator.results import Finished
 from investigator.store import RunFolder, write_atomic
 
@@ -29,8 +30,9 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="What to write; repeatable. markdown: report.md; all: everything but issue; "
-        "issue: texts for upstream trackers, needs --for.",
+        help="What to write; repeatable. html: report.html; markdown: report.md; figures: its plots as PNG "
+        "and SVG, into figures/; all: everything but issue; issue: texts for upstream trackers, needs "
+        "--for. Default html and markdown.",
     ),
 ]
 OutOption = Annotated[Path | None, typer.Option(help="Folder to write into; default the run folder.")]
@@ -40,7 +42,24 @@ def _markdown(finished: Finished) -> Iterator[Document]:
     yield Document(name="report.md", data=results.markdown_report(finished).encode())
 
 
-WRITERS: Mapping[str, Callable[[Finished], Iterable[Document]]] = {"markdown": _markdown}
+def _html(finished: Finished) -> Iterator[Document]:
+    yield Document(name="report.html", data=results.html_report(finished).encode())
+
+
+def _figures(finished: Finished) -> Iterator[Document]:
+    for figure in results.run_figures(finished):
+        yield Document(name=f"figures/{figure.name}.svg", data=draw.plain_svg(figure).encode())
+        yield Document(name=f"figures/{figure.name}.png", data=draw.png(figure))
+
+
+WRITERS: Mapping[str, Callable[[Finished], Iterable[Document]]] = {
+    "html": _html,
+    "markdown": _markdown,
+    "figures": _figures,
+}
+
+
+USUAL = ("html", "markdown")
 
 
 def write(folder: RunFolder, formats: Sequence[str], out: Path | None = None) -> tuple[Path, ...]:

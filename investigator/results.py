@@ -10,7 +10,7 @@ import pandas as pd
 from investigator import host, measure, samples
 from investigator.analysis import ANALYSIS_SCHEMA, Analysis
 from investigator.arms import arms
-from investigator.attributed import attributions, export_profiles
+from investigator.attributed import attributions, export_profiles, profile_sides
 from investigator.attribution.findings import published
 from investigator.attribution.layers import ATTRIBUTION_SCHEMA, Attribution, Attributions
 from investigator.build import AddonBuild, BuildFailure
@@ -25,6 +25,8 @@ from investigator.protocol import Hello
 from investigator.records import analyse_table, read_samples
 from investigator.report import junit, markdown
 from investigator.report.commands import command_line
+from investigator.report.page import page
+from investigator.report.page.figures import Figures, figures
 from investigator.report.shapes import ReportFacts, View
 from investigator.report.summary import encode_summary, summary
 from investigator.report.terminal import TerminalReport
@@ -34,6 +36,7 @@ from investigator.report.validation_terminal import ValidationReport
 from investigator.report.view import build_view
 from investigator.spec import with_patch, with_paths
 from investigator.store import TOOL, RunFolder
+from investigator.text import clean_text
 from investigator.validate.judge import judge_fix
 from investigator.validate.shapes import VALIDATION_SCHEMA, Validation
 
@@ -88,8 +91,13 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `investigate validate`; None for other runs."""
 
 
-def regenerate(folder: RunFolder, *, write: bool) -> Finished:
+def regenerate(folder: RunFolder, *, write: bool, draw: bool = True) -> Finished:
     """Compute analysis, tables and reports anew from the raw records of a run, and store them if wanted.
+
+    Args:
+        folder: the run.
+        write: store everything that can be made again.
+        draw: report.html as well, which takes some seconds.
 
     Raises:
         StoredFileError: the run has no plan or calibration yet, lost its rounds, or a record is damaged.
@@ -121,7 +129,7 @@ def regenerate(folder: RunFolder, *, write: bool) -> Finished:
         validation=validation,
     )
     if write:
-        write_reports(finished)
+        write_reports(finished, draw=draw)
     return finished
 
 
@@ -144,8 +152,8 @@ def stored_text(folder: RunFolder, *, json: bool) -> str | None:
         ) from error
 
 
-def write_reports(finished: Finished) -> None:
-    """Write everything that can be made again: table, analysis, summary, report."""
+def write_reports(finished: Finished, *, draw: bool = True) -> None:
+    """Write everything that can be made again: table, analysis, summary, reports."""
     folder = finished.folder
     text = io.StringIO()
     samples.to_csv(finished.table, text)
@@ -159,6 +167,8 @@ def write_reports(finished: Finished) -> None:
     folder.write("report.md", markdown_report(finished).encode())
     if finished.validation is not None:
         _write_validation(finished, finished.validation)
+    if draw:
+        folder.write("report.html", _page(finished).encode())
 
 
 def _write_validation(finished: Finished, validation: Validation) -> None:
@@ -178,6 +188,13 @@ def _write_validation(finished: Finished, validation: Validation) -> None:
         measuring_s=sum(r.elapsed_s for r in measure.read_rounds(folder)),
     )
     folder.write("junit.xml", xml)
+
+
+def _page(finished: Finished) -> str:
+    try:
+        return html_report(finished)
+    except Exception as error:  # whatever it is: hours of measuring do not end in a traceback over a picture
+        return page.without_figures(_view(finished), clean_text(str(error) or type(error).__name__, 300))
 
 
 def summary_text(finished: Finished) -> str:
@@ -200,6 +217,22 @@ def markdown_report(finished: Finished) -> str:
     """The text of report.md."""
     answer = () if finished.validation is None else validation_section(finished.validation)
     return markdown.render(_view(finished), answer)
+
+
+def run_figures(finished: Finished) -> Figures:
+    """All plots of a run, not drawn yet."""
+    return figures(
+        finished.stored.plan,
+        finished.analysis,
+        arms(finished.table),
+        finished.attributions,
+        lambda found: profile_sides(finished.folder, found),
+    )
+
+
+def html_report(finished: Finished) -> str:
+    """The text of report.html."""
+    return page.render(_view(finished), run_figures(finished))
 
 
 def terminal_report(finished: Finished) -> TerminalReport | ValidationReport:

@@ -112,7 +112,7 @@ def _carry_out(
         cpu_share = (time.process_time() - cpu) / max(time.monotonic() - clock, 1e-9)
         record = with_costs(record, folder, stored.plan, cpu_share)
         folder.write_json("run.json", "run", RUN_SCHEMA, record)
-    screen = regenerate(folder, write=True).screen
+    screen = regenerate(folder, write=True, draw=False).screen
     return _explained(bench, screen, targets(screen, spec.explain))
 
 

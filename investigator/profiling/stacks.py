@@ -4,6 +4,7 @@ One line is ``thread;outermost;...;innermost count``, and a frame is ``origin:sy
 it as it is. What `layers` counts can be computed again from the text alone.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, cast, get_args
@@ -75,6 +76,7 @@ def added(all_stacks: Iterable[Stacks]) -> Counter[Stack]:
     return total
 
 
+@functools.lru_cache(maxsize=1 << 16)  # a profile names the same few thousand functions a million times
 def _frame(text: str) -> Frame:
     origin, separator, symbol = text.partition(":")
     if not separator or origin not in _ORIGINS:

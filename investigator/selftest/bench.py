@@ -180,7 +180,7 @@ def measure(
         folder.write_json("run.json", "run", RUN_SCHEMA, with_costs(record, folder, stored.plan, share))
     # The screen's own verdicts: the explain phase of an earlier session may have published others.
     screen = analyse_records(folder, stored.plan, calibration, read_rounds(folder))
-    return bench, msgspec.structs.replace(regenerate(folder, write=True), analysis=screen)
+    return bench, msgspec.structs.replace(regenerate(folder, write=True, draw=False), analysis=screen)
 
 
 def measuring_s(folder: RunFolder) -> float:

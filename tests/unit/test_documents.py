@@ -10,5 +10,5 @@ from investigator.store import RunFolder
 
 
 def test_a_format_that_does_not_exist_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no format 'pdf'; take markdown"):
+    with pytest.raises(UsageError, match="no format 'pdf'; take html, markdown, figures"):
         documents.write(RunFolder(tmp_path / "missing"), ["markdown", "pdf"])
