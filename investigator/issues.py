@@ -63,14 +63,12 @@ def issues(finished: Finished, target: Target, op: str | None = None, candidate:
 
 
 class _Reader:
-    """Reads what is needed of a run folder; the table of all samples only once."""
+    """Reads what is needed of a run folder."""
 
     def __init__(self, finished: Finished) -> None:
         self._finished = finished
         self._folder = finished.folder
         self._plan = finished.stored.plan
-        records = measure.read_rounds(self._folder)
-        self._table = samples.remark(samples.to_frame(read_samples(self._folder, self._plan, records)))
 
     def material(self, comparison: Comparison) -> Material:
         """Everything about one finding."""
@@ -78,7 +76,7 @@ class _Reader:
         op, pair = comparison.op, (comparison.baseline, comparison.candidate)
         found = _attribution(finished.attributions, comparison)
         screened = _pair(finished.screen, op, pair[1]) or comparison
-        screen = self._measured(plan, self._table, finished.screen, screened, alone=False)
+        screen = self._measured(plan, finished.table, finished.screen, screened, alone=False)
         again = None if found is None or not found.recurred else self._again(comparison)
         low, high = (plan.environment(name) for name in pair)
         return Material(

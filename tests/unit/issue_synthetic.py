@@ -259,7 +259,11 @@ def of_addons() -> Material:
     )
     high = msgspec.structs.replace(LOW, id="node22.21.1+bsm13.0.3", addon=new)
     plan = synthetic.plan(LOW, high)
-    plan = msgspec.structs.replace(plan, spec=msgspec.structs.replace(plan.spec, axis="addon"))
+    addons = ("better-sqlite3-multiple-ciphers@12.11.1", "13.0.3")
+    spec = msgspec.structs.replace(
+        plan.spec, axis="addon", versions=("22.21.1",), addons=addons, budget_min=8.0, baseline=None
+    )
+    plan = msgspec.structs.replace(plan, spec=spec)
     candidate = msgspec.structs.replace(known.published.candidate, environment=high)
     found = msgspec.structs.replace(known.published, candidate=candidate)
     return msgspec.structs.replace(known, plan=plan, published=found, screen=None, others=())

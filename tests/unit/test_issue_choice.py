@@ -93,7 +93,8 @@ def test_the_interval_is_that_of_the_run() -> None:
         ("v24.11.1", "bad"),
     ]
     assert bisect_command(made.material()) == (
-        "investigate bisect --good 22.21.1 --bad 24.11.1 --op bind_text_ascii_10k"
+        "investigate bisect --good 22.21.1 --bad 24.11.1 --op bind_text_ascii_10k "
+        "--addon better-sqlite3-multiple-ciphers@12.11.1"
     )
 
 

@@ -10,6 +10,7 @@ from markdown_it.token import Token
 
 from investigator.addons import AddonPackage
 from investigator.operations import JS, SQLITE
+from investigator.report.issue.again import rerun
 from investigator.report.issue.checklist import NOT_APPLICABLE, NOT_MEASURED, checklist
 from investigator.report.issue.forms import MOST_CHARACTERS, SCREEN_LINES, IssueText, compose, screen_lines
 from investigator.report.issue.material import Bisected, Material, Reproduction, Reproductions
@@ -17,6 +18,7 @@ from investigator.report.issue.public import plain, told, without_places
 from investigator.report.issue.target import Target, fit
 from investigator.report.issue.words import call, does
 from tests.unit import issue_synthetic as made
+from tests.unit import report_synthetic as synthetic
 from tests.unit.report_synthetic import HOSTILE
 
 # Labels of nodejs/node's .github/ISSUE_TEMPLATE/1-bug-report.yml, in its order.
@@ -152,7 +154,7 @@ def test_the_figures_are_those_of_the_run() -> None:
     (result, *_) = tables(compose(made.material(), "node").body)
     assert result[0] == ["", "v22.21.1", "v24.11.1", "change", "98.4 % interval"]
     assert result[1] == ["time per call", "4.64 µs", "10.0 µs", "+116 %", "+111 to +120"]
-    assert result[3][0] == "v22.21.1 against itself"
+    assert result[3][0] == "v22.21.1 against itself (noise)"
     assert result[3][3:] == ["+0.1 %", "-0.5 to +0.7"]
     raw = next(t for t in tables(compose(made.material(), "node").body) if t[0][0] == "round")
     assert raw[0] == ["round", "v22.21.1", "v22.21.1 again", "v24.11.1", "v24.11.1 again"]
@@ -182,7 +184,9 @@ def test_answers_follow_the_evidence() -> None:
     assert plain_answers[1].startswith(NOT_MEASURED)
     assert plain_answers[4].startswith("16 and 16 independent processes, interleaved in 8 rounds")
     assert "v22.21.1 against itself in the same rounds: +0.1 % (-0.5 to +0.7)" in plain_answers[5]
-    assert "investigate bisect --good 22.21.1 --bad 24.11.1 --op bind_text_ascii_10k" in plain_answers[6]
+    assert (
+        "investigate bisect --good 22.21.1 --bad 24.11.1 --op bind_text_ascii_10k --addon" in plain_answers[6]
+    )
     assert plain_answers[8].startswith(NOT_MEASURED)
     assert plain_answers[11].startswith("none that moves half")
     assert plain_answers[14] == "2 tested and rejected: see Causes"
@@ -418,3 +422,26 @@ def test_a_text_too_long_for_github_says_what_it_left_out() -> None:
     text: IssueText = compose(long, "node")
     assert len(text.body) < MOST_CHARACTERS + 1_000
     assert "Left out for its length: Environment" in text.body
+
+
+def test_commands_can_be_typed_by_others() -> None:
+    known = made.material()
+    assert rerun(known) == (
+        "investigate sqlite --versions 22.21.1,24.11.1 --addon better-sqlite3-multiple-ciphers@12.11.1 "
+        "--ops bind_text_ascii_10k"
+    )
+    node = msgspec.structs.replace(made.HIGH.node, source="path")
+    own = msgspec.structs.replace(made.HIGH, node=node)
+    versions = ("20", "22", "fix=path:/home/alice/out")
+    plan = synthetic.plan(made.OLD, made.LOW, own)
+    plan = msgspec.structs.replace(plan, spec=msgspec.structs.replace(plan.spec, versions=versions))
+    candidate = msgspec.structs.replace(known.published.candidate, environment=own)
+    found = msgspec.structs.replace(known.published, candidate=candidate)
+    mine = msgspec.structs.replace(known, plan=plan, published=found, others=())
+    assert "--versions 22.21.1,fix=path:/home/alice/out " in rerun(mine)
+    assert "fix=path:~/out" in compose(mine, "node").body
+    by_addon = made.of_addons()
+    assert rerun(by_addon).startswith("investigate sqlite --versions 22.21.1 --axis addon --addon ")
+    assert rerun(by_addon).endswith(
+        "@12.11.1,better-sqlite3-multiple-ciphers@13.0.3 --ops bind_text_ascii_10k"
+    )

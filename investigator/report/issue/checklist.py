@@ -4,12 +4,12 @@ An answer is given, or says ``not applicable`` with the reason, or ``not measure
 would measure it.
 """
 
-import shlex
 from collections.abc import Callable
 from typing import Final
 
 from investigator import units
 from investigator.report.issue import sections
+from investigator.report.issue.again import of_run, rerun, validate
 from investigator.report.issue.interval import bisect_command, release_interval
 from investigator.report.issue.material import Material
 from investigator.report.issue.method import interval_line
@@ -31,8 +31,7 @@ def checklist(material: Material) -> str:
 def _snippet(material: Material) -> str:
     made = material.reproductions
     if made is None:
-        command = shlex.join(["investigate", "repro", "RUN", "--op", material.op])
-        return f"{NOT_MEASURED}: no snippet was made and run; {code(command)} makes one"
+        return f"{NOT_MEASURED}: no snippet was made and run; {code(of_run('repro', material))} makes one"
     said = [f"{told(p.title)}: {told(p.reason.rstrip('.'), 300)}" for p in made.shipped]
     failed = [f"not shown by {told(text.rstrip('.'), 300)}" for text in made.not_shipped]
     return f"made and run on both versions. {'; '.join([*said, *failed])}"
@@ -94,25 +93,17 @@ def _elsewhere(material: Material) -> str:
     if nightly:
         names = ", ".join(told(sections.version_of(material, e.id)) for e in nightly)
         return f"measured in the same run on {names}: see Other comparisons"
-    command = _again(material, "dist:https://nodejs.org/download/v8-canary@v8-canary")
+    command = rerun(material, "dist:https://nodejs.org/download/v8-canary@v8-canary")
     shell = (
         "" if material.published.comparison.family == "js" else "; d8 has no addons, so no d8 run of this one"
     )
     return f"{NOT_MEASURED} on V8's tip: {code(command)}{shell}"
 
 
-def _again(material: Material, build: str) -> str:
-    """The command line that measures the pair and one more build in the same rounds."""
-    versions = f"{material.baseline.node.version},{material.candidate.node.version},{build}"
-    command = material.plan.spec.command
-    return shlex.join(["investigate", command, "--versions", versions, "--ops", material.op])
-
-
 def _flags(material: Material) -> str:
     if material.flags:
         return "see V8 flags"
-    command = shlex.join(["investigate", "ablate", "RUN", "--op", material.op])
-    return f"{NOT_MEASURED}: {code(command)}"
+    return f"{NOT_MEASURED}: {code(of_run('ablate', material))}"
 
 
 def _profile(material: Material) -> str:
@@ -120,7 +111,7 @@ def _profile(material: Material) -> str:
         return "see Profile: own time by function, native frames resolved; full stacks can be had on request"
     found = material.attribution
     if found is None:
-        return f"{NOT_MEASURED}: `investigate explain RUN --op {material.op}`"
+        return f"{NOT_MEASURED}: {code(of_run('explain', material))}"
     reason = next((m.unavailable for m in found.methods if m.name == "profile" and m.unavailable), None)
     return f"{NOT_MEASURED}: {told(reason or 'there is no profile of these rounds', 300)}"
 
@@ -142,7 +133,7 @@ def _swap(material: Material) -> str:
     tried = [text for text in sections.rejected(material, 300) if "source" in text or "binary" in text]
     if tried:
         return f"none that moves half of the change: {'; '.join(tried)}"
-    return f"{NOT_MEASURED}: `investigate explain RUN --op {material.op}`"
+    return f"{NOT_MEASURED}: {code(of_run('explain', material))}"
 
 
 def _impact(material: Material) -> str:
@@ -161,18 +152,16 @@ def _fix(material: Material) -> str:
         return f"{told(fixed)} is good again by bisection: see above; it was not measured beside these two"
     if fixed:
         return f"{told(fixed)} in the same interleaved run: see Other comparisons"
-    command = ["investigate", "validate", "--baseline", material.baseline.node.version]
-    command += ["--regressed", material.candidate.node.version, "--fix", "path:./out"]
     if material.by_addon:
         return f"{NOT_MEASURED}: there is no fix build yet"
-    return f"{NOT_MEASURED}: there is no fix build yet; {code(shlex.join(command))} judges one"
+    return f"{NOT_MEASURED}: there is no fix build yet; {code(validate(material))} judges one"
 
 
 def _rejected(material: Material) -> str:
     found = sections.rejected(material)
     if found:
         return f"{len(found)} tested and rejected: see Causes"
-    return f"{NOT_MEASURED}: `investigate explain RUN --op {material.op}`"
+    return f"{NOT_MEASURED}: {code(of_run('explain', material))}"
 
 
 _LINES: Final[tuple[tuple[str, Callable[[Material], str]], ...]] = (

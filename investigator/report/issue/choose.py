@@ -19,6 +19,8 @@ _VERDICTS = {
     "faster": "faster, but below the layout floor",
 }
 _RELEASED = frozenset({"npm", "dist", "image"})
+OWN_BUILD = "sha256-"
+"""How the integrity of an addon of one's own begins, the digest of its tree; npm's is a sha512."""
 _NAMED = 8
 """Findings named in one sentence."""
 
@@ -71,7 +73,7 @@ def _release(environment: Environment, plan: Plan) -> str | None:
         return environment.node.version if environment.node.source in _RELEASED else None
     addon, baseline = environment.addon, plan.environment(plan.baseline).addon
     same = addon is not None and baseline is not None and addon.name == baseline.name
-    return addon.version if same and addon is not None and addon.integrity.startswith("sha") else None
+    return addon.version if same and addon is not None and not addon.integrity.startswith(OWN_BUILD) else None
 
 
 def _of_operation(plan: Plan, pairs: Sequence[Comparison], op: str) -> tuple[Comparison, ...]:

@@ -8,12 +8,12 @@ Neither better-sqlite3 nor better-sqlite3-multiple-ciphers has a template.
 
 import html
 import re
-import shlex
 from typing import Final
 
 import msgspec
 
 from investigator.report.issue import sections
+from investigator.report.issue.again import of_run, rerun
 from investigator.report.issue.checklist import checklist
 from investigator.report.issue.interval import release_interval
 from investigator.report.issue.material import Material, Reproduction
@@ -201,7 +201,7 @@ def _reproduction(material: Material, *, dependency_free: bool) -> str:
     made = material.reproductions
     found = None if made is None else made.best(dependency_free=dependency_free)
     if found is None:
-        return f"{one_call(material)} {_no_program(material)}\n\n{block(_rerun(material))}"
+        return f"{one_call(material)} {_no_program(material)}\n\n{block(rerun(material))}"
     files = "\n\n".join(_file(name, text) for name, text in found.files)
     run = f"Run with {code(found.command)}; {told(found.reason.rstrip('.'))}."
     return _parts(f"{one_call(material)} {told(found.title)}:", files, f"{run} {_printed(found)}")
@@ -210,8 +210,8 @@ def _reproduction(material: Material, *, dependency_free: bool) -> str:
 def _no_program(material: Material) -> str:
     with_tool = "With the tool (`pip install investigate-node`):"
     if material.reproductions is None:
-        command = shlex.join(["investigate", "repro", "RUN", "--op", material.op])
-        none = f"No snippet without our tool was made for this finding; {code(command)} makes and runs one."
+        command = code(of_run("repro", material))
+        none = f"No snippet without our tool was made for this finding; {command} makes and runs one."
         return f"{none} {with_tool}"
     tried = "; ".join(told(text, 200) for text in material.reproductions.not_shipped[:2])
     return f"Snippets without our tool were made and run, none of them shows it ({tried}). {with_tool}"
@@ -227,23 +227,6 @@ def _printed(found: Reproduction) -> str:
     if len(text.splitlines()) <= _SHORT_OUTPUT:
         return f"It printed:\n\n{text}"
     return f"\n\n{sections.fold('What it printed', text)}"
-
-
-def _rerun(material: Material) -> str:
-    """The command line that measures this pair again."""
-    spec = material.plan.spec
-    words = ["investigate", spec.command, "--versions"]
-    if material.by_addon:
-        items = (
-            f"{e.addon.name}@{e.addon.version}" for e in (material.baseline, material.candidate) if e.addon
-        )
-        words += [material.candidate.node.version, "--axis", "addon", "--addon", ",".join(items)]
-    else:
-        words.append(f"{material.baseline.node.version},{material.candidate.node.version}")
-        package = material.candidate.addon
-        if spec.command == "sqlite" and package is not None:
-            words += ["--addon", f"{package.name}@{package.version}" if package.version else package.name]
-    return shlex.join([*words, "--ops", material.op])
 
 
 def _additional(material: Material, judged: Fit) -> str:
@@ -345,7 +328,7 @@ def _measured_with(material: Material) -> str:
     interval = release_interval(material)
     releases = "; ".join(f"{told(r.name)} {r.says}" for r in interval.readings)
     said = f"{told(material.tool)}, run begun {told(material.started_at)}. Releases in the run: {releases}."
-    return f"{said} Again:\n\n{block(_rerun(material))}"
+    return f"{said} Again:\n\n{block(rerun(material))}"
 
 
 def _heading(label: str, text: str) -> str:

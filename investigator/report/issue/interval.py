@@ -1,6 +1,5 @@
 """Between which releases it happened: from the run's own versions, or from a bisection."""
 
-import shlex
 from collections.abc import Iterator
 
 import msgspec
@@ -8,6 +7,7 @@ import msgspec
 from investigator import npm_client
 from investigator.analysis import Comparison
 from investigator.plan import Environment
+from investigator.report.issue.again import bisect
 from investigator.report.issue.material import Material
 from investigator.report.issue.words import version
 
@@ -70,9 +70,12 @@ def release_interval(material: Material) -> ReleaseInterval:
 def bisect_command(material: Material) -> str:
     """The command line that narrows the interval."""
     interval = release_interval(material)
-    good = (interval.last_good or version(material.baseline)).removeprefix("v")
-    bad = (interval.first_bad or version(material.candidate)).removeprefix("v")
-    return shlex.join(["investigate", "bisect", "--good", good, "--bad", bad, "--op", material.op])
+    numbers = {reading.name: reading.number for reading in interval.readings}
+    good, bad = (
+        numbers.get(name) or version(side).removeprefix("v")
+        for name, side in ((interval.last_good, material.baseline), (interval.first_bad, material.candidate))
+    )
+    return bisect(material, good, bad)
 
 
 def _said(good: str, bad: str, fixed: str, *, later: bool) -> str:

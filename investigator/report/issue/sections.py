@@ -40,7 +40,7 @@ def result_table(material: Material) -> str:
         _figure("CPU time per call, all threads", _cpu(found.baseline), _cpu(found.candidate), pair.cpu),
     ]
     if found.twin is not None:
-        rows.append((f"{told(low)} against itself", "", "", *_change(found.twin.wall)))
+        rows.append((f"{told(low)} against itself (noise)", "", "", *_change(found.twin.wall)))
     interval = f"{units.format_percent(100 * pair.wall.confidence, signed=False)} interval"
     return markdown_table(("", told(low), told(high), "change", interval), rows, right=(1, 2, 3))
 
@@ -68,11 +68,6 @@ def endpoints(material: Material) -> str:
         _pair("user CPU time, all threads", low.cpu_user_ns, high.cpu_user_ns),
         _pair("system CPU time, all threads", low.cpu_system_ns, high.cpu_system_ns),
         _pair("collector pauses, main thread", low.gc_pause_ns, high.gc_pause_ns),
-        *(
-            [("change of the first calls of a fresh process (cold)", *_change(material.cold.wall))]
-            if material.cold is not None
-            else []
-        ),
         (
             "resident memory after a pass",
             units.format_bytes(_known(low.rss_bytes)),
@@ -84,7 +79,11 @@ def endpoints(material: Material) -> str:
             units.format_rate(_known(high.switches_per_s)),
         ),
     )
-    return markdown_table(("per call", *map(told, sides(material))), rows, right=(1, 2))
+    table = markdown_table(("per call", *map(told, sides(material))), rows, right=(1, 2))
+    if material.cold is None:
+        return table
+    change, interval = _change(material.cold.wall)
+    return f"{table}\n\nThe first calls of a fresh process (cold): {change} ({interval})."
 
 
 def slower_rounds(material: Material) -> str:
