@@ -156,7 +156,26 @@ def analyse(
         minutes_per_round: what one more round costs; 0 where unknown.
         tool: name and version for analysis.json.
     """
-    table = arms(samples)
+    return analyse_arms(
+        plan,
+        arms(samples),
+        failures=failures,
+        host_ns=host_ns,
+        minutes_per_round=minutes_per_round,
+        tool=tool,
+    )
+
+
+def analyse_arms(
+    plan: Plan,
+    table: Arms,
+    *,
+    failures: Sequence[Failure] = (),
+    host_ns: Sequence[float] = (),
+    minutes_per_round: float = 0.0,
+    tool: str = "",
+) -> Analysis:
+    """The same from process values: see `analyse`."""
     distinct = tuple(dict.fromkeys(failures))
     question = _Question(
         plan=plan,

@@ -70,13 +70,12 @@ def _wanted(
 ) -> tuple[str, ...] | None:
     """Operations that further rounds are for, None for all of them; decided by the rounds given alone."""
     if plan.spec.fix is not None:
-        table = samples.remark(samples.to_frame(read_samples(folder, plan, records)))
-        analysis = analyse_table(plan, calibration, records, table)
+        frame = samples.remark(samples.to_frame(read_samples(folder, plan, records)))
+        table, analysis = arms(frame), analyse_table(plan, calibration, records, frame)
+        if records:
+            return open_operations(plan, table, analysis)
         # A fix that cannot be built, or does other work, has its answer before the first round.
-        final = is_final(plan, arms(table), analysis)
-        if not records:
-            return () if final else None
-        return open_operations(plan, arms(table), analysis)
+        return () if is_final(plan, table, analysis) else None
     return analyse_records(folder, plan, calibration, records).undecided_ops if records else None
 
 

@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 
 from investigator.analysis import analyse
-from investigator.arms import Arm, Arms, arms
+from investigator.arms import Arms, arms
 from investigator.causes.shares import closed_share
 from investigator.operations import Family
 from investigator.plan import Failure, Plan
 from investigator.spec import Fix, Spec
-from investigator.stats.simulate import RECORDED, Noise, one_cell
 from investigator.validate.judge import is_final, judge_fix, open_operations
 from investigator.validate.shapes import Other, Recovery, Validation
+from investigator.validate.simulate import main as simulate_main
+from investigator.validate.simulate import rates
 from tests.unit.test_analysis import plan, table
 
 BASE, BAD, FIX = (
@@ -321,62 +321,21 @@ def test_the_interval_covers_as_often_as_it_says(loss: float) -> None:
 # -- how often it errs --------------------------------------------------------------------------------------
 
 
-def simulated(rng: np.random.Generator, loss: float, share: float, noise: Noise, rounds: int) -> Arms:
-    """One operation in the three sides on simulated noise."""
-    cell = one_cell(rng, 0.0, noise, rounds, passes=4, candidates=2)
-    factors = np.array([1.0 + loss, 1.0 + loss, 1.0, (1.0 + loss) ** (1.0 - share)])
-
-    def arm(column: int) -> Arm:
-        return Arm(
-            op="bind",
-            wall=cell.wall[:, column] * factors[column],
-            cpu=cell.cpu[:, column] * factors[column],
-            fastest=cell.fastest[:, column] * factors[column],
-            gc=np.zeros(rounds),
-            passes=rounds * 4,
-            disturbed=0,
-        )
-
-    places = {(BAD, False): 0, (BAD, True): 1, (BASE, False): 2, (FIX, False): 3}
-    return {("bind", "warm", where, twin): arm(column) for (where, twin), column in places.items()}
-
-
-def rates(monkeypatch: pytest.MonkeyPatch, loss: float, share: float, cells: int = 80) -> dict[str, float]:
-    """Shares of the outcomes over simulated operations, with both looks."""
-    of = plan_of(ops={"bind": "sqlite"})
-    rng = np.random.default_rng(17)
-    counts: dict[str, int] = {}
-    for _ in range(cells):
-        everything, outcome = simulated(rng, loss, share, RECORDED, 16), "cannot_tell"
-        for rounds in of.spec.looks:
-            found = {
-                key: msgspec.structs.replace(
-                    arm,
-                    wall=arm.wall[:rounds],
-                    cpu=arm.cpu[:rounds],
-                    fastest=arm.fastest[:rounds],
-                    gc=arm.gc[:rounds],
-                )
-                for key, arm in everything.items()
-            }
-            monkeypatch.setattr("investigator.analysis.arms", lambda _samples, found=found: found)
-            answer = judge_fix(of, found, analyse(of, pd.DataFrame()))
-            assert answer is not None
-            outcome = answer.outcome
-            if outcome != "cannot_tell":
-                break
-        counts[outcome] = counts.get(outcome, 0) + 1
-    return {outcome: count / cells for outcome, count in counts.items()}
-
-
-def test_a_fix_just_below_the_wanted_share_hardly_ever_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fix_just_below_the_wanted_share_hardly_ever_passes() -> None:
     for loss in (0.1, 1.0):
-        assert rates(monkeypatch, loss, 0.79).get("pass", 0.0) <= 0.05
+        assert rates(80, loss=loss, share=0.79).get("pass", 0.0) <= 0.05
 
 
-def test_a_whole_repair_passes_and_none_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    repaired, none = rates(monkeypatch, 1.0, 1.0), rates(monkeypatch, 1.0, 0.0)
+def test_a_whole_repair_passes_and_none_fails() -> None:
+    repaired, none = rates(80, loss=1.0, share=1.0), rates(80, loss=1.0, share=0.0)
     assert repaired.get("pass", 0.0) > 0.97
     assert none.get("fail", 0.0) > 0.97
-    small = rates(monkeypatch, 0.1, 1.0)
+    small = rates(80, loss=0.1, share=1.0)
     assert small.get("fail", 0.0) == 0.0
+
+
+def test_the_table_of_the_readme_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    simulate_main(["--cells", "2"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "| loss | really came back | pass | fail | cannot tell |"
+    assert all(line.count("|") == 6 for line in lines[2:])
