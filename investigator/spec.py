@@ -24,6 +24,8 @@ Storage = Literal["tmpfs", "disk"]
 Flavor = Literal["source", "prebuilt"]
 FailOn = Literal["slower", "none"]
 FixKind = Literal["node", "addon", "patch"]
+FIX_BUDGET_MIN = 8.0
+"""Minutes of measuring of `investigate validate`: enough for all 16 rounds of the usual operations."""
 ARMS = ("baseline", "regressed", "fix")
 """Labels of the environments of `investigate validate`, in their order."""
 

@@ -15,15 +15,13 @@ from investigator.errors import UsageError
 from investigator.observer import Observer
 from investigator.options import Choices, make_spec
 from investigator.report.validation import step_summary
-from investigator.spec import Fix, Spec, checked
+from investigator.spec import ARMS, FIX_BUDGET_MIN, Fix, Spec, checked
 from investigator.text import clean_text
 from investigator.validate.builds import Build, parse_build
 from investigator.validate.shapes import Validation
 
 NOT_TAKEN: Final = ("versions", "baseline", "axis", "patch", "explain", "no_explain")
 """Choices of other commands that a validation decides itself."""
-BUDGET_MIN: Final = 8.0
-"""Minutes of measuring: enough for all 16 rounds of the usual operations."""
 
 _PANEL = "What is judged"
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)\s*%?")
@@ -106,7 +104,7 @@ def validation_spec(
     )
     last = build.item if build.kind == ("addon" if by_addon else "node") else sides[1].item
     items = tuple(
-        f"{label}={item}" for label, item in zip(_LABELS, (sides[0].item, sides[1].item, last), strict=True)
+        f"{label}={item}" for label, item in zip(ARMS, (sides[0].item, sides[1].item, last), strict=True)
     )
     plain = msgspec.structs.replace(
         choices,
@@ -114,7 +112,7 @@ def validation_spec(
         explain="none",
         budget=choices.budget
         if choices.budget is not None or choices.quick or choices.thorough
-        else BUDGET_MIN,
+        else FIX_BUDGET_MIN,
     )
     spec = make_spec("js" if js else "sqlite", plain)
     return checked(
@@ -128,9 +126,6 @@ def validation_spec(
             fix=judged,
         )
     )
-
-
-_LABELS: Final = ("baseline", "regressed", "fix")
 
 
 def _by_addon(sides: Sequence[Build], node: str | None, *, js: bool) -> bool:

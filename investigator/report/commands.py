@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-from investigator.spec import QUICK, THOROUGH, USUAL, Fix, Preset, Spec
+from investigator.spec import FIX_BUDGET_MIN, QUICK, THOROUGH, USUAL, Fix, Preset, Spec
 from investigator.text import clean_text
 
 
@@ -54,7 +54,7 @@ def _options(
         "--axis": (spec.axis, spec.axis if spec.fix else default.axis),
         "--addon": (None if spec.fix and spec.addons else ",".join(spec.addon_items), default.addon),
         "--patch": (spec.patch, default.patch),
-        "--ops": (",".join(spec.ops if ops is None else ops), ",".join(default.ops)),
+        "--ops": (",".join(_listed(spec) if ops is None else ops), ",".join(default.ops)),
         "--cipher": (spec.cipher, default.cipher),
         "--engine": (spec.engine, default.engine),
         "--base-image": (spec.base_image, default.base_image),
@@ -66,7 +66,8 @@ def _options(
     }
     if not thorough:
         texts["--rounds"] = (str(spec.rounds), str(preset.rounds))
-        texts["--budget"] = (f"{spec.budget_min:g}", f"{preset.budget_for(spec.compared):g}")
+        usual_min = FIX_BUDGET_MIN if spec.fix and preset is USUAL else preset.budget_for(spec.compared)
+        texts["--budget"] = (f"{spec.budget_min:g}", f"{usual_min:g}")
     yield from (
         (option, value) for option, (value, usual) in texts.items() if value is not None and value != usual
     )
@@ -79,6 +80,12 @@ def _options(
         yield "--prebuilt", None
     if preset.option is not None:
         yield preset.option, None
+
+
+def _listed(spec: Spec) -> tuple[str, ...]:
+    """What ``--ops`` names; operations of ``--op`` are measured anyway."""
+    own = spec.fix.ops if spec.fix is not None else ()
+    return tuple(name for name in spec.ops if name not in own) or ("none",)
 
 
 def preset_of(spec: Spec) -> Preset:

@@ -37,16 +37,19 @@ def headline(
 def _cleared(others: Sequence[Other]) -> str:
     if not others:
         return "no other operation was measured"
-    listed = {
-        "could not be decided": [o for o in others if o.outcome == "undecided"],
-        "too little slower to tell from code placement": [o for o in others if o.outcome == "below_floor"],
-        "not measured": [o for o in others if o.outcome == "not_measured"],
+    fine = sum(o.outcome == "ok" for o in others)
+    if fine == len(others) == 1:
+        return f"{op_name(others[0].op)}, the other operation, is not slower than on the regressed side"
+    if fine == len(others):
+        return f"none of {fine} other operations is slower than on the regressed side"
+    counts = {
+        "not slower than on the regressed side": fine,
+        "too little slower to tell from code placement": sum(o.outcome == "below_floor" for o in others),
+        "undecided": sum(o.outcome == "undecided" for o in others),
+        "not measured": sum(o.outcome == "not_measured" for o in others),
     }
-    text = f"none of {len(others)} other operations is slower than on the regressed side"
-    if len(others) == 1:
-        text = f"{op_name(others[0].op)}, the other operation, is not slower than on the regressed side"
-    told = [f"{len(found)} {what}" for what, found in listed.items() if found]
-    return f"{text} ({', '.join(told)})" if told else text
+    told = [f"{count} {what}" for what, count in counts.items() if count]
+    return f"of {len(others)} other operation{'' if len(others) == 1 else 's'} {', '.join(told)}"
 
 
 def criterion(spec: Spec) -> str:
