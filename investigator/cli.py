@@ -25,8 +25,14 @@ from investigator import (
     validating,
     workflow,
 )
+from investigator.bisect import options as bisecting
+from investigator.bisect import render as bisection_text
+from investigator.bisect import run as bisection
+from investigator.bisect.request import Wanted, is_bisection
+from investigator.bisect.result import Result
 from investigator.console import Console
 from investigator.errors import (
+    EXIT_GATE_UNDECIDED,
     EXIT_INTERRUPTED,
     EXIT_OK,
     InvestigateError,
@@ -41,7 +47,7 @@ from investigator.selftest.explaining import attribute
 from investigator.selftest.report import render_text
 from investigator.selftest.run import run_selftest
 from investigator.spec import Spec, load_spec
-from investigator.store import disk_error, encode_json, open_run
+from investigator.store import RunFolder, disk_error, encode_json, open_run
 
 app = typer.Typer(
     name="investigate",
@@ -174,7 +180,11 @@ def run(
 def resume(run: RunArgument, json: options.Json = False) -> None:
     """Go on with an interrupted run: finished rounds are kept, the interrupted one is measured again."""
     with _program(quiet=json) as console:
-        _finish(console, workflow.resume(open_run(run), console), json=json)
+        folder = open_run(run)
+        if is_bisection(folder):
+            _finish_bisection(console, folder, bisection.resume(folder, console), json=json)
+            return
+        _finish(console, workflow.resume(folder, console), json=json)
 
 
 @app.command(rich_help_panel="Measure")
@@ -207,6 +217,68 @@ def ablate_command(
         kinds: tuple[Literal["gc", "engine"], ...] = ("gc", "engine") if kind == "all" else (kind,)
         report = workflow.ablate_more(open_run(run), op, candidate, kinds, console)
         console.result(listings.ablation(report, json=json))
+
+
+@app.command(rich_help_panel="Measure")
+def bisect(
+    good: bisecting.Good,
+    bad: bisecting.Bad,
+    op: bisecting.Op = None,
+    find: bisecting.FindOption = "regression",
+    axis: bisecting.AxisOption = "node",
+    node: bisecting.Node = None,
+    lines: bisecting.Lines = "all",
+    addon: bisecting.AddonOption = "better-sqlite3-multiple-ciphers",
+    prebuilt: options.Prebuilt = False,
+    patch: options.Patch = None,
+    node_flags: options.NodeFlags = "",
+    workload: options.Workload = None,
+    param: options.Param = None,
+    cipher: options.Cipher = "chacha20",
+    git: bisecting.Git = None,
+    max_steps: bisecting.MaxSteps = None,
+    own_builds: bisecting.OwnBuilds = False,
+    seed: options.Seed = 1,
+    engine: options.EngineOption = "auto",
+    base_image: options.BaseImage = None,
+    cpus: options.Cpus = None,
+    storage: options.Storage = "tmpfs",
+    out: options.Out = None,
+    json: options.Json = False,
+) -> None:
+    """Find the release that changed the time of one operation, or the one that repaired it.
+
+    Exit code 3: it cannot be narrowed to one release. The same command goes on with a folder of --out.
+    """
+    with _program(quiet=json) as console:
+        base = bisecting.base_spec(
+            prebuilt=prebuilt,
+            patch=patch,
+            node_flags=node_flags,
+            workload=workload,
+            param=param,
+            cipher=cipher,
+            seed=seed,
+            engine=engine,
+            base_image=base_image,
+            cpus=cpus,
+            storage=storage,
+        )
+        wanted = Wanted(
+            good=good,
+            bad=bad,
+            op=op,
+            find=find,
+            axis=axis,
+            node=node,
+            lines=lines,
+            addon=addon,
+            git=git,
+            most_steps=max_steps,
+            share_builds=not own_builds,
+        )
+        folder, result = bisection.start(wanted, base, out, console)
+        _finish_bisection(console, folder, result, json=json)
 
 
 @app.command(rich_help_panel="Measure")
@@ -253,6 +325,9 @@ def show(run: RunArgument, json: options.Json = False) -> None:
     """Print the tables of a run again, computed anew from its raw records; needs no engine."""
     with _program(quiet=json) as console:
         folder = open_run(run)
+        if is_bisection(folder):
+            _finish_bisection(console, folder, bisection.stored(folder), json=json)
+            return
         stored = results.stored_text(folder, json=json)
         if stored is not None:
             console.result(stored)
@@ -421,6 +496,16 @@ def _finish(console: Console, finished: results.Finished, *, json: bool, again: 
     code = gate.exit_code(finished.stored.plan.spec, finished.analysis, finished.validation)
     if code != EXIT_OK:
         raise typer.Exit(code)
+
+
+def _finish_bisection(console: Console, folder: RunFolder, result: Result, *, json: bool) -> None:
+    console.result(
+        encode_json(msgspec.to_builtins(result)).decode()
+        if json
+        else bisection_text.terminal(result, str(folder.path))
+    )
+    if result.outcome != "found":
+        raise typer.Exit(EXIT_GATE_UNDECIDED)
 
 
 @contextlib.contextmanager

@@ -590,6 +590,27 @@ def _compared(
     return tuple(environments)
 
 
+def one_environment(
+    spec: Spec,
+    node: NodeBuild,
+    package: addons.AddonPackage | None,
+    engine: Engine,
+    observer: Observer,
+    *,
+    borrowed: AddonBuild | None = None,
+) -> tuple[Environment, AddonBuild | BuildFailure | None]:
+    """One more environment of a run, with its build or why it has none; None where it needs none.
+
+    `borrowed` is a build for the headers of another release of the same ABI, taken where it loads.
+    """
+    environment = _environment(spec, node, package, None)
+    if borrowed is not None:
+        refused = _refused(engine, environment, borrowed)
+        return environment, borrowed if refused is None else BuildFailure(reason=refused)
+    attempt = _attempt((environment,), engine, observer)
+    return environment, attempt.broken.get(environment.id) or attempt.builds.get(environment.id)
+
+
 def _require_toolchain(engine: Engine) -> None:
     """Look for the compiler before downloads and builds that need it.
 

@@ -42,7 +42,7 @@ def investigate(spec: Spec, out: Path | None, observer: Observer) -> Finished:
         InvestigateError: with the exit code of its kind; what was measured until then stays in the folder.
     """
     resolved = prepare.resolve(spec, observer, prepare.likely_engine(spec))
-    with _measuring():
+    with measuring():
         folder = create_run(out if out is not None else Path("reports") / prepare.new_run_id(spec))
         folder.write_json("resolved.json", "resolved", RESOLVED_SCHEMA, resolved)
         folder.write("spec.toml", dump_spec(prepare.keep_inputs(spec, folder)))
@@ -51,23 +51,27 @@ def investigate(spec: Spec, out: Path | None, observer: Observer) -> Finished:
 
 def resume(folder: RunFolder, observer: Observer) -> Finished:
     """Go on with a run wherever it was left: finished rounds are kept, the rest is measured."""
-    with _measuring():
+    with measuring():
         return _resumable(folder, observer)
 
 
-def _measuring() -> contextlib.AbstractContextManager[None]:
+def measuring() -> contextlib.AbstractContextManager[None]:
     """One measurement at a time on a machine."""
     return single_process(cache.cache_root() / "measuring.lock", "this machine")
 
 
 def _resumable(folder: RunFolder, observer: Observer) -> Finished:
-    with _opened(folder, observer) as (spec, resolved, engine):
+    with opened(folder, observer) as (spec, resolved, engine):
         return _carry_out(spec, resolved, folder, engine, observer)
 
 
 @contextlib.contextmanager
-def _opened(folder: RunFolder, observer: Observer) -> Iterator[tuple[Spec, Resolved, Engine]]:
-    """A run folder held by this process, with the engine that the run began with."""
+def opened(folder: RunFolder, observer: Observer) -> Iterator[tuple[Spec, Resolved, Engine]]:
+    """A run folder held by this process, with the engine that the run began with.
+
+    Raises:
+        InterruptedRunError: ^C or TERM, with the number of rounds that are kept.
+    """
     try:
         with folder.locked():
             # As stored: workloads and patch lie in the run folder, and no place of the machine gets into it.
@@ -128,7 +132,7 @@ def explain_more(folder: RunFolder, ops: Sequence[str], observer: Observer) -> F
     Raises:
         UsageError: a named operation has no finding in this run.
     """
-    with _measuring(), _opened(folder, observer) as (spec, resolved, engine):
+    with measuring(), opened(folder, observer) as (spec, resolved, engine):
         screen = regenerate(folder, write=False).screen
         wanted = targets(screen, "all")
         missing = [op for op in ops if op not in {target.op for target in wanted}]
@@ -154,7 +158,7 @@ def ablate_more(
     Raises:
         UsageError: the run has no such operation or version.
     """
-    with _measuring(), _opened(folder, observer) as (spec, resolved, engine):
+    with measuring(), opened(folder, observer) as (spec, resolved, engine):
         stored = prepare.prepare(spec, resolved, folder, engine, observer)
         bench, _ = set_up(stored, folder, engine, observer)
         typed = dict(zip((e.id for e in stored.plan.environments), spec.items, strict=False))
@@ -236,7 +240,7 @@ def native_only(
     spec: Spec, profiles: Sequence[Profile], observer: Observer
 ) -> tuple[native.NativeReading | native.NativeFailure, ...]:
     """Measure the encrypted database without Node; Node's headers only help to build the addon's SQLite."""
-    with _measuring():
+    with measuring():
         engine = choose_engine(spec.engine, spec.base_image, observer)
         try:
             nodes = prepare.fetch(prepare.resolve(spec, observer, engine.name), engine, observer)

@@ -27,6 +27,7 @@ from investigator import archives, cache
 from investigator.cache import Notify
 from investigator.errors import HostUnfitError, UsageError
 from investigator.nodes import layout
+from investigator.nodes.history import Release
 from investigator.nodes.interface import NodeRequest, ResolvedNode
 from investigator.nodes.parse import EXACT
 from investigator.nodes.select import select
@@ -50,6 +51,7 @@ _TROUBLES: Final = (
     (ValueError, "not a usable address"),
 )
 """Words for errors, the narrower ones first."""
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SUM_LINE: Final = re.compile(r"([0-9a-f]{64}) [ *](?:\./)?([A-Za-z0-9][A-Za-z0-9._/-]{0,120})")
 
 
@@ -58,6 +60,7 @@ class _Release(msgspec.Struct, frozen=True):
 
     version: str
     lts: bool | str = False
+    date: str = ""
 
 
 class DistNodes(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +105,13 @@ class DistNodes(msgspec.Struct, frozen=True, kw_only=True):
 
         return cache.filled(layout.CACHE_KIND, key, fill, key_files=layout.KEY_FILES, notify=self.notify)
 
+    def releases(self, request: NodeRequest) -> tuple[Release, ...]:
+        """See `NodeSource.releases`; the dates are those of the site's index."""
+        return tuple(
+            Release(version=version, published=release.date if _DATE.fullmatch(release.date) else "")
+            for version, release in _releases(request.location or "").items()
+        )
+
     def _tarball(self, url: str, version: str) -> tuple[str, str]:
         """Name and sha256 of the release's archive for this platform."""
         sums = _sums(url, version)
@@ -113,16 +123,20 @@ class DistNodes(msgspec.Struct, frozen=True, kw_only=True):
         raise UsageError(f"dist:{clean_text(url, 120)} has no build of Node {version} for {self.platform}")
 
 
-@lru_cache(maxsize=16)
 def _index(url: str) -> dict[str, bool | str]:
     """Usable versions of a mirror, with what it says about long-term support."""
+    return {version: release.lts for version, release in _releases(url).items()}
+
+
+@lru_cache(maxsize=16)
+def _releases(url: str) -> dict[str, _Release]:
     try:
         releases = msgspec.json.decode(_get(f"{url}/index.json", _INDEX_BYTES), type=list[_Release])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         shown = clean_text(url, 120)
         raise UsageError(f"{shown}/index.json is not a list of Node releases; check the address") from error
-    plain = {release.version.removeprefix("v"): release.lts for release in releases}
-    return {version: lts for version, lts in plain.items() if EXACT.fullmatch(version)}
+    plain = {release.version.removeprefix("v"): release for release in releases}
+    return {version: release for version, release in plain.items() if EXACT.fullmatch(version)}
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ from investigator import archives, cache, npm_client
 from investigator.cache import Notify
 from investigator.errors import HostUnfitError
 from investigator.nodes import layout
+from investigator.nodes.history import Release
 from investigator.nodes.interface import NodeRequest, ResolvedNode
 from investigator.nodes.parse import EXACT
 from investigator.nodes.select import is_lts_by_date, select
@@ -67,6 +68,11 @@ class NpmNodes(msgspec.Struct, frozen=True, kw_only=True):
             key_files=layout.KEY_FILES,
             notify=self.notify,
         )
+
+    def releases(self, request: NodeRequest) -> tuple[Release, ...]:
+        """All releases for the platform. Without dates: those of the registry are the packages' own."""
+        del request
+        return tuple(Release(version=version) for version in self._known())
 
     def _known(self) -> tuple[str, ...]:
         try:

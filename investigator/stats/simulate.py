@@ -132,6 +132,21 @@ def one_cell(
     return _reduce(wall, main_cpu + helpers, mean_cpu=mean_cpu)
 
 
+def wall_logs(rng: np.random.Generator, levels: FloatArray, noise: Noise, passes: int) -> FloatArray:
+    """Log process values, one process an arm and round; `levels` (rounds, arms) are the true logs."""
+    drift = rng.normal(0.0, noise.round_sd, (len(levels), 1))
+    disturbed = levels + drift + rng.normal(0.0, noise.process_sd, levels.shape)
+    shape = (*levels.shape, passes)
+    wall = CALL_NS * CALLS * np.exp(disturbed[..., None] + rng.normal(0.0, noise.pass_sd, shape))
+    wall *= 1.0 + _bursts(rng, noise, shape)
+    groups = levels.size
+    group = np.repeat(np.arange(groups), passes)
+    flat = wall.ravel()
+    calls, none = np.full(group.shape, float(CALLS)), np.zeros(group.shape)
+    values = process_values(group, groups, wall_ns=flat, gc_pause_ns=none, calls=calls)
+    return np.asarray(np.log(values).reshape(levels.shape), dtype=np.float64)
+
+
 def _reduce(wall: FloatArray, cpu: FloatArray, *, mean_cpu: bool) -> Cell:
     shape, passes = wall.shape[:-1], wall.shape[-1]
     groups = int(np.prod(shape))

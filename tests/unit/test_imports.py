@@ -34,7 +34,7 @@ LAYERS = (
     {"experiments"},
     {"explain"},
     {"workflow", "outline", "doctor", "housekeeping", "profile_self"},
-    {"listings", "selftest", "options", "documents", "issue_report", "validating"},
+    {"listings", "selftest", "options", "documents", "issue_report", "validating", "bisect"},
     {"cli"},
     {"__main__"},
 )

@@ -22,7 +22,7 @@ PLATFORM = "linux-x64"
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DistSite]:
     monkeypatch.setenv("INVESTIGATE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    dist._index.cache_clear()
+    dist._releases.cache_clear()
     dist._sums.cache_clear()
     with serve(tmp_path / "site") as serving:
         yield serving

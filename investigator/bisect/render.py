@@ -1,0 +1,335 @@
+"""What came of a bisection, for the terminal, as Markdown and as a picture."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import vl_convert
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from investigator import units
+from investigator.bisect.commits import Commits
+from investigator.bisect.request import Request
+from investigator.bisect.result import Found, Join, ReleaseRow, Result, effect, effect_text
+from investigator.causes.build import BuildDifference
+from investigator.stats.bisection import Step
+from investigator.text import clean_text, escape_markdown
+
+BAR: Final = 40
+"""Characters of a bar."""
+SHOWN_COMMITS: Final = 20
+_STYLES: Final = {"good": "green", "bad": "red", "between": "yellow", "undecided": "yellow", "skipped": "dim"}
+_COLOURS: Final = {"good": "#2b7a4b", "bad": "#b3261e", "between": "#b8860b", "undecided": "#6b6b6b"}
+
+
+def step_line(request: Request, step: Step, bracket: tuple[int, int], left: int) -> str:
+    """One step, as progress."""
+    versions = [release.version for release in request.releases]
+    words = {"old": "good", "new": "bad"} if request.find == "regression" else {"old": "bad", "new": "good"}
+    words |= {"between": "between the two", "undecided": "cannot tell"}
+    told = ", ".join(
+        f"{versions[i]} {effect_text(effect(r.change))} {words[r.side]}" for i, r in step.readings.items()
+    )
+    ends = f"{versions[step.ends[1]]} {effect_text(effect(step.gap))}"
+    last, first = bracket
+    return (
+        f"step {step.number} ({step.purpose}, {step.rounds} rounds): {told or ends}; "
+        f"between {versions[last]} and {versions[first]}, {left} to ask"
+    )
+
+
+# -- terminal -----------------------------------------------------------------------------------------------
+
+
+def terminal(result: Result, folder: str) -> RenderableType:
+    """The answer, the table with its plot, what changed, and where the files are."""
+    parts: list[RenderableType] = [Text(clean_text(result.headline, 600), style="bold"), Text("")]
+    parts += [Text(clean_text(line, 400)) for line in _summary(result)]
+    parts += [Text(""), _table(result)]
+    if len(result.changes) > 1:
+        parts += [Text(""), Text("Other changes on the way", style="bold")]
+        parts += [Text(clean_text(f"  {_change_line(change)}", 400)) for change in result.changes[1:]]
+    if result.join is not None:
+        title = f"What changed from {result.join.last} to {result.join.first}"
+        parts += [Text(""), Text(clean_text(title, 200), style="bold")]
+        parts += [Text(clean_text(f"  {name}: {text}", 300)) for name, text in _joined(result.join)[:16]]
+    parts += _commit_lines(result)
+    parts += [Text(""), *(Text(clean_text(note, 600), style="dim") for note in result.notes)]
+    files = f"Files: {folder} (bisect.json, report.md, plot.svg, plot.png)"
+    parts.append(Text(clean_text(files, 400), style="dim"))
+    return Group(*parts)
+
+
+def _summary(result: Result) -> list[str]:
+    where = f" on Node {result.node}" if result.node else ""
+    with_addon = f", {result.addon}" if result.addon else ", no addon"
+    ends = "first bad release" if result.find == "regression" else "first fixed release"
+    asked = f"looked for the {ends} of {result.op}, {result.good} good and {result.bad} bad"
+    cost = (
+        f"{result.steps} steps, {result.rounds} rounds, {units.format_clock(result.measuring_s)} of measuring"
+    )
+    return [
+        f"{asked}{where}{with_addon}",
+        f"{len(result.releases)} releases on the way, {cost}; the ends differ by {effect_text(result.gap)}",
+    ]
+
+
+def _tried(result: Result) -> list[ReleaseRow]:
+    return [row for row in result.releases if row.place != "not measured"]
+
+
+def _table(result: Result) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    older = result.releases[0].version
+    titles = ("release", "V8", "ABI", "addon build", "time", f"against {older}", "", "", "steps")
+    for title in titles:
+        right = title in {"time", "steps"}
+        table.add_column(title, justify="right" if right else "left", overflow="fold", no_wrap=title == "")
+    scale = max((row.ns_per_op or 0.0 for row in result.releases), default=1.0) or 1.0
+    for row in _tried(result):
+        style = _STYLES.get(row.place, "")
+        shown = row.reason if row.place == "skipped" else effect_text(row.effect)
+        table.add_row(
+            Text(clean_text(row.version, 60)),
+            Text(clean_text(row.v8, 20)),
+            Text(clean_text(row.abi, 20)),
+            Text(_build_text(row)),
+            Text(units.format_time(row.ns_per_op) if row.ns_per_op else ""),
+            Text(clean_text(shown, 160)),
+            Text("#" * round(BAR / 2 * (row.ns_per_op or 0.0) / scale), style=style),
+            Text(row.place if row.place != "undecided" else "cannot tell", style=style),
+            Text(",".join(map(str, row.steps)) if len(row.steps) <= 3 else f"all {len(row.steps)}"),
+        )
+    return table
+
+
+def _build_text(row: ReleaseRow) -> str:
+    text = "" if not row.build else "own" if row.build == "own" else f"of {clean_text(row.build, 30)}"
+    return f"{text}, own verified" if row.verified and row.build not in {"", "own"} else text
+
+
+def _change_line(change: Found) -> str:
+    place = f"{change.first}" if change.named else f"after {change.last}, up to {change.first}"
+    told = effect_text(change.effect) if change.effect is not None else change.reason
+    return f"{place}: {told}"
+
+
+def _joined(join: Join) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if join.node is not None:
+        rows += [
+            (v.name, f"{v.baseline or '-'} -> {v.candidate or '-'}{f' ({v.about})' if v.about else ''}")
+            for v in join.node.versions
+        ]
+        rows += [(f"config {d.subject}", _sides(d)) for d in join.node.config]
+        rows += [(d.name, f"default {d.baseline} -> {d.candidate} ({d.about})") for d in join.node.defaults]
+        if join.node.new_flags or join.node.gone_flags:
+            rows.append(("V8 flags", f"{join.node.new_flags} new, {join.node.gone_flags} gone"))
+    rows += [(f"addon {d.what} {d.subject}", _sides(d)) for d in join.addon]
+    return rows
+
+
+def _sides(difference: BuildDifference) -> str:
+    return f"{difference.baseline or '-'} -> {difference.candidate or '-'}"
+
+
+def _commit_lines(result: Result) -> list[RenderableType]:
+    found = result.commits
+    if found is None:
+        return []
+    if found.reason:
+        return [Text(""), Text(clean_text(f"Commits: {found.reason}", 400))]
+    parts: list[RenderableType] = [
+        Text(""),
+        Text(f"Commits {found.range}: {found.total:,}, all in commits.txt", style="bold"),
+    ]
+    parts += [
+        Text(clean_text(f"  {commit.sha[:10]} {commit.date} {commit.subject}", 160))
+        for commit in found.commits[:SHOWN_COMMITS]
+    ]
+    return parts
+
+
+# -- Markdown -----------------------------------------------------------------------------------------------
+
+
+def markdown(result: Result) -> str:
+    """report.md."""
+    return "\n".join(_markdown(result)) + "\n"
+
+
+def _markdown(result: Result) -> Iterator[str]:
+    yield f"# {escape_markdown(result.headline, 600)}"
+    yield ""
+    for line in _summary(result):
+        yield f"- {escape_markdown(line, 400)}"
+    yield ""
+    yield "![Time per operation along the releases](plot.svg)"
+    yield ""
+    yield from _release_table(result)
+    missing = [row.version for row in result.releases if row.place == "not measured"]
+    if missing:
+        names = escape_markdown(", ".join(missing), 20_000)
+        yield f"Not measured, because nothing depended on them: {names}."
+        yield ""
+    if len(result.changes) > 1:
+        yield "## Other changes on the way"
+        yield ""
+        yield from (f"- {escape_markdown(_change_line(change), 400)}" for change in result.changes[1:])
+        yield ""
+    if result.join is not None:
+        yield from _join_table(result.join)
+    if result.commits is not None:
+        yield from _commits(result.commits)
+    yield "## How to read it"
+    yield ""
+    for note in (*result.notes, *_METHOD):
+        yield f"- {escape_markdown(note, 800)}"
+
+
+def _release_table(result: Result) -> Iterator[str]:
+    older = result.releases[0].version
+    yield f"| release | published | V8 | ABI | addon build | time | against {older} | | steps |"
+    yield "|---|---|---|---|---|---:|---|---|---|"
+    for row in _tried(result):
+        cells = (
+            row.version,
+            row.published,
+            row.v8,
+            row.abi,
+            _build_text(row),
+            units.format_time(row.ns_per_op) if row.ns_per_op else "",
+            row.reason if row.place == "skipped" else effect_text(row.effect),
+            "cannot tell" if row.place == "undecided" else row.place,
+            ", ".join(map(str, row.steps)),
+        )
+        yield f"| {' | '.join(escape_markdown(cell, 300) for cell in cells)} |"
+    yield ""
+
+
+def _join_table(join: Join) -> Iterator[str]:
+    yield f"## What changed from {escape_markdown(join.last)} to {escape_markdown(join.first)}"
+    yield ""
+    yield "| what | |"
+    yield "|---|---|"
+    for name, text in _joined(join):
+        yield f"| {escape_markdown(name, 200)} | {escape_markdown(text, 400)} |"
+    yield ""
+
+
+def _commits(found: Commits) -> Iterator[str]:
+    yield "## Commits"
+    yield ""
+    yield escape_markdown(found.reason or f"{found.range}: {found.total:,}, all in commits.txt", 400)
+    yield ""
+    for commit in found.commits[:SHOWN_COMMITS]:
+        yield f"- {escape_markdown(f'{commit.sha[:10]} {commit.date} {commit.subject}', 240)}"
+    yield ""
+
+
+_METHOD: Final = (
+    "Each step measures both ends and one release, interleaved in rounds, a fresh process each.",
+    "Position: 0 at the older end, 1 at the newer one, on the log scale; its exact interval decides.",
+    "Below 3/8 a release counts as the older end, above 5/8 as the newer; looks after 7, 14 and 28 rounds.",
+    "Last release before the change and first after it: measured again, 14 to 28 rounds, with own addon builds.",
+    "Only if both show the same again, and differ from each other, a release is named.",
+    "Releases are in the order in which Node's main branch went; see the README.",
+)
+
+
+# -- pictures -----------------------------------------------------------------------------------------------
+
+
+def pictures(result: Result) -> Mapping[str, bytes]:
+    """plot.svg and plot.png; nothing where no release was measured."""
+    spec = chart(result)
+    if not spec["data"]["values"]:
+        return {}
+    text = json.dumps(spec)
+    return {
+        "plot.svg": vl_convert.vegalite_to_svg(text).encode(),
+        "plot.png": vl_convert.vegalite_to_png(text, scale=2),
+    }
+
+
+def chart(result: Result) -> dict[str, Any]:
+    """Vega-Lite: change against the older end along the releases, with intervals; skipped ones as ticks."""
+    order = [clean_text(row.version, 60) for row in result.releases]
+    values: Sequence[dict[str, Any]] = [
+        {
+            "release": clean_text(row.version, 60),
+            "change": row.effect.change_pct,
+            "low": row.effect.change_pct if row.effect.ci_low_pct is None else row.effect.ci_low_pct,
+            "high": row.effect.change_pct if row.effect.ci_high_pct is None else row.effect.ci_high_pct,
+            "place": row.place,
+        }
+        for row in result.releases
+        if row.effect is not None
+    ]
+    x = {
+        "field": "release",
+        "type": "nominal",
+        "scale": {"domain": order},
+        "title": "release, in the order of Node's history"
+        if result.axis == "node"
+        else "release of the addon",
+        "axis": {"labelAngle": -90, "labelOverlap": "greedy"},
+    }
+    colour = {
+        "field": "place",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": list(_COLOURS), "range": list(_COLOURS.values())},
+    }
+    layers: list[dict[str, Any]] = [
+        {
+            "mark": {"type": "rule"},
+            "encoding": {
+                "x": x,
+                "y": {"field": "low", "type": "quantitative"},
+                "y2": {"field": "high"},
+                "color": colour,
+            },
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": {
+                    "field": "change",
+                    "type": "quantitative",
+                    "title": f"time per operation against {order[0]}, %",
+                },
+                "color": colour,
+            },
+        },
+    ]
+    skipped = [clean_text(row.version, 60) for row in result.releases if row.place == "skipped"]
+    if skipped:
+        layers.append(
+            {
+                "data": {"values": [{"release": version, "text": "skipped"} for version in skipped]},
+                "mark": {"type": "text", "angle": 270, "fontSize": 9, "color": "#6b6b6b", "align": "left"},
+                "encoding": {"x": x, "y": {"datum": 0}, "text": {"field": "text"}},
+            }
+        )
+    marked = [change for change in result.changes if change.named]
+    if marked:
+        layers.append(
+            {
+                "data": {"values": [{"release": clean_text(change.first, 60)} for change in marked]},
+                "mark": {"type": "rule", "strokeDash": [4, 3], "color": "#444"},
+                "encoding": {"x": x},
+            }
+        )
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": {"text": clean_text(result.headline, 160), "anchor": "start", "fontSize": 12},
+        "width": max(320, min(1100, 16 * len(order))),
+        "height": 260,
+        "background": "white",
+        "data": {"values": values},
+        "layer": layers,
+    }

@@ -1,0 +1,177 @@
+"""A bisection from its request to its result.
+
+Killed anywhere, it goes on: what was measured is read, not repeated. The search decides from finished rounds
+alone, so a resumed one asks the same releases in the same order.
+
+::
+
+    reports/<run id>/
+      request.json spec.toml resolved.json plan.json run.json calibration.json   the ends, as in every run
+      skipped.json                releases that cannot be measured
+      steps/NN-search-VERSION/    one step: plan.json and raw rounds
+      bisect.json report.md plot.svg plot.png commits.txt
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from investigator import prepare
+from investigator.bisect import commits, render
+from investigator.bisect.candidates import Candidates
+from investigator.bisect.request import (
+    FILE,
+    REQUEST_SCHEMA,
+    Request,
+    Wanted,
+    git_folder,
+    is_bisection,
+    make_request,
+    read_request,
+)
+from investigator.bisect.result import RESULT_FILE, RESULT_SCHEMA, Result, make_result
+from investigator.bisect.steps import Stepper
+from investigator.engine.interface import Engine
+from investigator.errors import InterruptedRunError, NothingBuiltError, UsageError
+from investigator.observer import Observer
+from investigator.prepare import RESOLVED_SCHEMA, Resolved, StoredPlan
+from investigator.rounds import learn_pace
+from investigator.spec import Spec, dump_spec
+from investigator.stats.bisection import Step, bisect, usual_most_steps
+from investigator.store import RunFolder, create_run
+from investigator.workflow import measuring, opened, set_up
+
+
+def start(wanted: Wanted, base: Spec, out: Path | None, observer: Observer) -> tuple[RunFolder, Result]:
+    """Begin a bisection, or go on with the one in `out` if it asks for the same.
+
+    Raises:
+        InvestigateError: with the exit code of its kind; what was measured until then stays in the folder.
+    """
+    clone = git_folder(wanted.git)
+    if clone is not None:
+        commits.check_clone(clone)
+    request, spec = make_request(wanted, base, prepare.likely_engine(base), observer)
+    if out is not None and is_bisection(RunFolder(out)):
+        folder = RunFolder(out)
+        _refuse_other(read_request(folder), request, out)
+        folder.write_json(FILE, "bisect-request", REQUEST_SCHEMA, request)
+        return folder, resume(folder, observer)
+    resolved = prepare.resolve(spec, observer, prepare.likely_engine(spec))
+    _tell(request, observer)
+    with measuring():
+        folder = create_run(out if out is not None else Path("reports") / _run_id(spec))
+        folder.write_json("resolved.json", "resolved", RESOLVED_SCHEMA, resolved)
+        folder.write_json(FILE, "bisect-request", REQUEST_SCHEMA, request)
+        folder.write("spec.toml", dump_spec(prepare.keep_inputs(spec, folder)))
+        return folder, _carry_out(folder, observer)
+
+
+def resume(folder: RunFolder, observer: Observer) -> Result:
+    """Go on with a bisection wherever it was left."""
+    with measuring():
+        return _carry_out(folder, observer)
+
+
+def stored(folder: RunFolder) -> Result:
+    """The result as it was stored last; complete or not.
+
+    Raises:
+        StoredFileError: there is none yet.
+    """
+    return folder.read_json(RESULT_FILE, "bisect", RESULT_SCHEMA, Result)
+
+
+def _run_id(spec: Spec) -> str:
+    return prepare.new_run_id(spec).replace(f"-{spec.command}-", "-bisect-")
+
+
+def _refuse_other(stored_request: Request, request: Request, out: Path) -> None:
+    """The same question may be asked again, with another clone or more steps; another one may not."""
+    free = {"git": None, "most_steps": None}
+    if msgspec.structs.replace(stored_request, **free) != msgspec.structs.replace(request, **free):
+        raise UsageError(f"{out} holds another bisection; choose another folder with --out.")
+
+
+def _tell(request: Request, observer: Observer) -> None:
+    between = len(request.releases) - 2
+    left_out = f" ({request.left_out} more lie on other branches)" if request.left_out else ""
+    observer.note(
+        f"{between} release{'' if between == 1 else 's'} on the way from {request.old} to {request.new}"
+        f"{left_out}: about {max(1, (between + 1).bit_length())} steps and a verification"
+    )
+
+
+def _carry_out(folder: RunFolder, observer: Observer) -> Result:
+    request = read_request(folder)
+    try:
+        with opened(folder, observer) as (spec, resolved, engine):
+            return _search(request, spec, resolved, folder, engine, observer)
+    except InterruptedRunError as error:
+        raise InterruptedRunError(
+            "interrupted; the finished rounds of every step are kept, go on with "
+            f"`investigate resume {folder.path}`."
+        ) from error
+
+
+def _search(
+    request: Request, spec: Spec, resolved: Resolved, folder: RunFolder, engine: Engine, observer: Observer
+) -> Result:
+    stored_plan = _ends(prepare.prepare(spec, resolved, folder, engine, observer))
+    op = _only_operation(stored_plan)
+    bench, _ = set_up(stored_plan, folder, engine, observer)
+    calibration = learn_pace(bench, stored_plan.failures)
+    if calibration.failures:
+        first = calibration.failures[0]
+        raise NothingBuiltError(f"{first.environment} cannot be measured, and it is an end: {first.reason}")
+    candidates = Candidates(bench, request)
+    count = len(request.releases)
+    most_steps = request.most_steps or usual_most_steps(count)
+
+    def tell(step: Step, bracket: tuple[int, int], left: int) -> None:
+        observer.note(render.step_line(request, step, bracket, left))
+
+    found = bisect(
+        count,
+        Stepper(bench, calibration, request, candidates, op),
+        most_steps=most_steps,
+        direction=1 if request.find == "regression" else -1,
+        tell=tell,
+    )
+    result = make_result(request, found, folder, candidates, op, engine)
+    folder.write_json(RESULT_FILE, "bisect", RESULT_SCHEMA, result)
+    _write_reports(folder, result)
+    return result
+
+
+def _ends(plan: StoredPlan) -> StoredPlan:
+    """Both ends must work; without one there is nothing to bisect.
+
+    Raises:
+        NothingBuiltError: one does not.
+    """
+    for identifier, failure in plan.build_failures.items():
+        raise NothingBuiltError(
+            f"{identifier} does not work, and it is an end: {failure.reason}; name another release, or "
+            "another --addon."
+        )
+    return plan
+
+
+def _only_operation(plan: StoredPlan) -> str:
+    names = [operation.name for operation in plan.plan.operations]
+    if len(names) != 1:
+        raise UsageError(
+            f"the workload has {len(names)} operations ({', '.join(names)[:200]}); name one with --op."
+        )
+    return names[0]
+
+
+def _write_reports(folder: RunFolder, result: Result) -> None:
+    folder.write("report.md", render.markdown(result).encode())
+    for name, data in render.pictures(result).items():
+        folder.write(name, data)
+    if result.commits is not None and result.commits.commits:
+        lines: Sequence[str] = [f"{c.sha} {c.date} {c.subject}" for c in result.commits.commits]
+        folder.write("commits.txt", ("\n".join(lines) + "\n").encode())
