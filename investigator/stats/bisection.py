@@ -9,7 +9,7 @@ over rounds (`intervals`) decides:
 * ``old``: the interval of the position lies wholly below 3/8;
 * ``new``: wholly above 5/8;
 * ``between``: neither, but wholly between 1/4 and 3/4, and beyond what code placement alone does from both
-  ends: there are (at least) two steps, and this release has the first of them;
+  ends: there are (at least) two steps, one on each side of it, and each is looked for by itself;
 * ``undecided``: anything else; more rounds up to the last look, then another release is asked. Never a guess.
 
 A posterior over the place of the step (uniform before) chooses where to look: the release that halves it.
@@ -47,11 +47,12 @@ LAYOUT_SD: Final = 0.018
 """The same as a standard deviation: 1.5 % a release, and a half of the two ends' as well."""
 MOST_EVIDENCE: Final = math.log(999.0)
 """No release speaks for or against by more, however long it was measured."""
-ENOUGH: Final = 0.9
+ENOUGH: Final = 0.95
 """Posterior of the one place that is named."""
-CREDIBLE: Final = 0.95
+CREDIBLE: Final = 0.99
 OTHER_STEP: Final = 0.25
-"""A further step counts from this part of the gap between the ends, and only beyond `LAYOUT`."""
+"""A further step counts from this part of the gap between the ends on, but not below `OTHER_LEAST`."""
+OTHER_LEAST: Final = math.log1p(0.06)
 MOST_CHANGES: Final = 4
 VERIFICATIONS: Final = 3
 UNDECIDED_AGAIN: Final = 2
@@ -95,8 +96,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def evidence(self) -> float:
         """Log likelihood ratio of lying at the new end over the old one."""
-        if self.side == "between":
-            return MOST_EVIDENCE
         ratio = self.centre * self.gap / (self.error**2 + LAYOUT_SD**2)
         return max(-MOST_EVIDENCE, min(MOST_EVIDENCE, ratio))
 
@@ -138,13 +137,11 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...]
     levels: dict[int, Interval]
     """Every release that was measured, against the old end."""
-    sides: dict[int, Side]
-    """What was decided of each candidate."""
     skipped: tuple[int, ...]
     gap: Interval
     """New end against the old one, from all rounds."""
     changes: tuple[Change, ...]
-    """The one that was asked for first; empty where the ends do not differ."""
+    """The largest in the direction of the ends first; empty where those do not differ."""
 
 
 class _Rows(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,9 +234,14 @@ class _Hunt:
 
     def bracket(self) -> tuple[int, int]:
         """Last release that is decided old before the first that is decided new."""
-        news = [i for i, side in self.sides.items() if side in {"new", "between"}]
+        news = [i for i, side in self.sides.items() if side == "new"]
         first = min([*news, self.new])
         return max([self.old, *(i for i, side in self.sides.items() if side == "old" and i < first)]), first
+
+    @property
+    def split(self) -> int | None:
+        """A release at a level of its own between the ends; None where there is none."""
+        return next((i for i, side in self.sides.items() if side == "between"), None)
 
     def readings(self) -> dict[int, Reading]:
         """Every release with all its rounds."""
@@ -334,7 +336,9 @@ class _Bisector:
 
     def narrow(self, hunt: _Hunt) -> None:
         """Ask the release that halves the posterior, until nothing is left to ask."""
-        while (choices := self.open(hunt)) and hunt.apart is not False and len(self.steps) < self.most_steps:
+        while (choices := self.open(hunt)) and hunt.apart is not False and hunt.split is None:
+            if len(self.steps) >= self.most_steps:
+                return
             evidence = {i: reading.evidence for i, reading in hunt.readings().items()}
             last, first = hunt.bracket()
             inside = {i: ratio for i, ratio in evidence.items() if last < i < first}
@@ -372,12 +376,28 @@ class _Bisector:
         hunt = _Hunt(old, new, direction)
         for _ in range(VERIFICATIONS):
             self.narrow(hunt)
-            if hunt.apart is False or len(self.steps) >= self.most_steps:
+            if hunt.apart is False or hunt.split is not None or len(self.steps) >= self.most_steps:
                 break
             self.verify(hunt)
             if not self.open(hunt) and set(hunt.bracket()) <= hunt.verified:
                 break
         return hunt
+
+    def changes(self, hunt: _Hunt, levels: dict[int, Interval]) -> list[Change]:
+        """What a hunt found; where it met a level of its own, what lies on either side. Fills `levels`."""
+        base = levels[hunt.old]
+        levels |= {i: _shifted(r.change, base) for i, r in hunt.readings().items() if i not in levels}
+        if hunt.split is None:
+            return [_change(self, hunt)]
+        last, first = hunt.bracket()
+        found: list[Change] = []
+        for pair in ((last, hunt.split), (hunt.split, first)):
+            inner = self.hunt(*pair) if len(self.steps) < self.most_steps else None
+            if inner is None or not inner.apart:
+                found.append(_seen(pair, NO_STEP_LEFT if inner is None else NOT_APART))
+            else:
+                found += self.changes(inner, levels)
+        return found
 
 
 def bisect(
@@ -400,30 +420,38 @@ def bisect(
     """
     bisector = _Bisector(count, measure, most_steps or usual_most_steps(count), tell)
     first = bisector.hunt(0, count - 1, direction)
-    levels = {0: _nothing(), **{i: r.change for i, r in first.readings().items()}}
+    levels = {0: _nothing()}
+    gap = first.gap() if first.gaps else _nothing()
     if first.gaps:
-        levels[count - 1] = first.gap()
-    changes = []
-    if first.apart:
-        changes = [_change(bisector, first)]
-        while len(changes) < MOST_CHANGES and (pair := _further(levels, changes, first.gap())) is not None:
-            if len(bisector.steps) >= bisector.most_steps:
-                changes.append(_seen(pair, "no step is left to look closer (--max-steps)"))
-                continue
-            hunt = bisector.hunt(*pair)
-            if not hunt.apart:
-                changes.append(_seen(pair, "measured against each other, the two do not differ for certain"))
-                continue
-            changes.append(_change(bisector, hunt))
-            levels |= {i: _shifted(r.change, levels[pair[0]]) for i, r in hunt.readings().items()}
+        levels[count - 1] = gap
+    changes = bisector.changes(first, levels) if first.apart else []
+    while changes and len(changes) < MOST_CHANGES and (pair := _further(levels, changes, gap)) is not None:
+        if len(bisector.steps) >= bisector.most_steps:
+            changes.append(_seen(pair, NO_STEP_LEFT))
+            continue
+        hunt = bisector.hunt(*pair)
+        changes += bisector.changes(hunt, levels) if hunt.apart else [_seen(pair, NOT_APART)]
     return Bisection(
         steps=tuple(bisector.steps),
         levels=dict(sorted(levels.items())),
-        sides=dict(sorted(first.sides.items())),
         skipped=tuple(sorted(bisector.skipped)),
-        gap=first.gap() if first.gaps else _nothing(),
-        changes=tuple(changes),
+        gap=gap,
+        changes=tuple(_ordered(changes, levels, gap)),
     )
+
+
+def _ordered(changes: Sequence[Change], levels: Mapping[int, Interval], gap: Interval) -> list[Change]:
+    """The largest change in the direction of the ends first: it is the one that was asked for."""
+    sign = -1.0 if gap.estimate < 0 else 1.0
+
+    def size(change: Change) -> float:
+        if change.effect is not None:
+            return sign * change.effect.estimate
+        if change.last not in levels or change.first not in levels:
+            return 0.0
+        return sign * (levels[change.first].estimate - levels[change.last].estimate)
+
+    return sorted(changes, key=size, reverse=True)
 
 
 def usual_most_steps(count: int) -> int:
@@ -479,7 +507,7 @@ def _doubt(bisector: _Bisector, hunt: _Hunt, effect: Interval | None) -> str:
     undecided = sum(hunt.sides.get(i) == "undecided" for i in between)
     skipped = sum(i in bisector.skipped for i in between)
     if len(between) > undecided + skipped:
-        return "no step was left to look closer (--max-steps)"
+        return NO_STEP_LEFT
     told = []
     if skipped:
         told.append(f"{skipped} in between cannot be measured")
@@ -490,17 +518,18 @@ def _doubt(bisector: _Bisector, hunt: _Hunt, effect: Interval | None) -> str:
     if not {last, first} <= hunt.verified:
         return "measured again, the two did not show the same"
     if effect is None or not _beyond(effect):
-        return "measured against each other, the two do not differ for certain"
+        return NOT_APART
+    part = (hunt.old, hunt.new) != (0, bisector.count - 1)
+    if part and min(abs(effect.low), abs(effect.high)) < LAYOUT:
+        return "it is no larger than what the placement of code does between two builds"
     return ""
 
 
 def _wider(hunt: _Hunt, probabilities: FloatArray) -> tuple[int, int]:
-    """The narrowest claim that holds: the verified neighbours farther out, and 95 % of the posterior."""
+    """The narrowest claim that holds: the verified neighbours farther out, and 99 % of the posterior."""
     last, first = hunt.bracket()
     olds = [i for i in hunt.verified if i <= last and (i == hunt.old or hunt.sides.get(i) == "old")]
-    news = [
-        i for i in hunt.verified if i >= first and (i == hunt.new or hunt.sides.get(i) in {"new", "between"})
-    ]
+    news = [i for i in hunt.verified if i >= first and (i == hunt.new or hunt.sides.get(i) == "new")]
     ordered = np.argsort(-probabilities)
     enough = int(np.searchsorted(np.cumsum(probabilities[ordered]), CREDIBLE)) + 1
     places = ordered[:enough] + hunt.old + 1
@@ -508,6 +537,10 @@ def _wider(hunt: _Hunt, probabilities: FloatArray) -> tuple[int, int]:
         min(max([hunt.old, *olds]), int(places.min()) - 1),
         max(min([hunt.new, *news]), int(places.max())),
     )
+
+
+NO_STEP_LEFT: Final = "no step was left to look closer (--max-steps)"
+NOT_APART: Final = "measured against each other, the two do not differ for certain"
 
 
 def _seen(pair: tuple[int, int], reason: str) -> Change:
@@ -520,7 +553,7 @@ def _further(
     levels: Mapping[int, Interval], known: Sequence[Change], gap: Interval
 ) -> tuple[int, int] | None:
     """Two measured neighbours that differ for certain though no change explains it: the largest such pair."""
-    least = max(LAYOUT, OTHER_STEP * abs(gap.estimate))
+    least = max(OTHER_LEAST, OTHER_STEP * abs(gap.estimate))
     found: list[tuple[float, tuple[int, int]]] = []
     places = sorted(i for i, level in levels.items() if level.bounded)
     for one, other in itertools.pairwise(places):

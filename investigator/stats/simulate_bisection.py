@@ -54,6 +54,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The named release has a step; or the range that is given instead holds one."""
     second: bool
     """Of two steps: whether the other one was told as well."""
+    invented: bool
+    """Whether a further release was named that has no step."""
 
 
 def history(rng: np.random.Generator, size_pct: float) -> History:
@@ -111,6 +113,7 @@ def judge(truth: History, found: Bisection) -> Outcome:
         named=named,
         right=right,
         second=all(any(change.last < p <= change.first for change in told) for p in truth.places),
+        invented=any(change.named and change not in told for change in found.changes[1:]),
     )
 
 
@@ -118,9 +121,9 @@ def simulate(
     histories: int, *, seed: int = 1, noise: Noise | None = None, sizes: Sequence[float] = SIZES
 ) -> tuple[Outcome, ...]:
     """Bisect so many histories, the sizes in turn."""
-    rng = np.random.default_rng(seed)
     outcomes = []
     for number in range(histories):
+        rng = np.random.default_rng([seed, number])
         truth = history(rng, sizes[number % len(sizes)])
         outcomes.append(judge(truth, run(rng, truth, noise or Noise())))
     return tuple(outcomes)
@@ -142,6 +145,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Mean of steps beyond log2 of the releases, in histories with one step; the verification counts."""
     second: float
     """Of histories with two steps: both were told."""
+    invented: float
+    """A further release was named that has no step."""
 
 
 def summary(outcomes: Sequence[Outcome]) -> Summary:
@@ -157,6 +162,7 @@ def summary(outcomes: Sequence[Outcome]) -> Summary:
         misled=sum(not o.named and not o.right for o in outcomes) / count,
         extra_steps=float(np.mean(single)) if single else math.nan,
         second=float(np.mean(double)) if double else math.nan,
+        invented=sum(o.invented for o in outcomes) / count,
     )
 
 
@@ -170,14 +176,14 @@ def main(arguments: list[str] | None = None) -> None:
     out = sys.stdout.write
     out(
         "| step | histories | right release | wrong release | right range only | wrong range | "
-        "steps beyond log2 | both of two steps |\n|---|---|---|---|---|---|---|---|\n"
+        "further wrong one | steps beyond log2 | both of two steps |\n|---|---|---|---|---|---|---|---|---|\n"
     )
     groups = [(f"{size} %", [o for o in outcomes if o.size_pct == size]) for size in SIZES]
     groups.append((f"{SURELY} % and more", [o for o in outcomes if o.size_pct >= SURELY]))
     for name, group in groups:
         if group:
             found = summary(group)
-            shares = (found.named, found.wrong, found.narrowed, found.misled)
+            shares = (found.named, found.wrong, found.narrowed, found.misled, found.invented)
             cells = " | ".join(f"{share * 100:.1f} %" for share in shares)
             both = f"{found.second * 100:.0f} %"
             out(f"| {name} | {found.histories} | {cells} | {found.extra_steps:+.2f} | {both} |\n")
