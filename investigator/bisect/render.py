@@ -232,8 +232,8 @@ def _commits(found: Commits) -> Iterator[str]:
 _METHOD: Final = (
     "Each step measures both ends and one release, interleaved in rounds, a fresh process each.",
     "Position: 0 at the older end, 1 at the newer one, on the log scale; its exact interval decides.",
-    "Below 3/8 a release counts as the older end, above 5/8 as the newer; looks after 7, 14 and 28 rounds.",
-    "Last release before the change and first after it: measured again, 14 to 28 rounds, with own addon builds.",
+    "Below 3/8 a release counts as the older end, above 5/8 as the newer; looks after 8, 16 and 32 rounds.",
+    "The two neighbours of the change are measured again, in 16 to 32 rounds, with own addon builds.",
     "Only if both show the same again, and differ from each other, a release is named.",
     "Releases are in the order in which Node's main branch went; see the README.",
 )

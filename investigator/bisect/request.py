@@ -10,7 +10,7 @@ import msgspec
 from investigator import addons, npm_client, operations
 from investigator.engine.interface import EngineName
 from investigator.errors import UsageError
-from investigator.nodes import history, parse, sources
+from investigator.nodes import history, parse, releases, sources
 from investigator.nodes.dist import DistNodes
 from investigator.nodes.history import Release
 from investigator.nodes.interface import NodeRequest, ResolvedNode
@@ -24,6 +24,7 @@ REQUEST_SCHEMA: Final = 1
 FILE: Final = "request.json"
 NO_ADDON: Final = "none"
 MOST_RELEASES: Final = 2000
+MOST_ADDONS: Final = 12
 _LINES: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{1,3}){0,31}")
 
 Find = Literal["regression", "fixed"]
@@ -163,25 +164,50 @@ def _node_request(
     kind = DistNodes if good.source == "dist" else NpmNodes
     listed = kind(platform=platform, notify=observer.note).releases(good)
     lines = () if wanted.lines == "all" else tuple(int(line) for line in wanted.lines.split(","))
-    releases = history.path(listed, *versions, lines)
+    way = history.path(listed, *versions, lines)
     request = _request(
         wanted,
-        releases,
+        way,
         source=good,
         addon=None,
         all_between=_between(listed, *versions),
         good=found[0].version,
         bad=found[1].version,
     )
+    addon = base.addon
+    if command == "sqlite":
+        addon = _addon_for_all(wanted.addon, [release.version for release in way], observer)
     return request, checked(
         msgspec.structs.replace(
             base,
             command=command,
             versions=tuple(_as_typed(good, version) for version in versions),
-            addon=base.addon if wanted.addon == NO_ADDON else wanted.addon,
+            addon=addon,
             ops=_ops(wanted, base),
         )
     )
+
+
+def _addon_for_all(text: str, versions: Sequence[str], observer: Observer) -> str:
+    """The addon, at most the newest release that every Node on the way accepts, where that was left open.
+
+    The newest release that loads on both ends may need more than releases between them offer, which would
+    then be skipped for nothing (13.0.3 loads on 22.21.1 and 24.11.1, but not on 23.0.0).
+    """
+    request = addons.parse_addon(text)
+    if request.is_exact:
+        return text
+    offered = [napi for version in versions if (napi := releases.known_napi(version)) is not None]
+    try:
+        wanted = addons.select_release(request, versions)
+    except UsageError:
+        return text  # no release accepts all of them; those that it does not load on are skipped
+    for release in wanted[:MOST_ADDONS]:
+        package = addons.fetch_addon(request.name, release.version, observer)
+        if package.napi is None or package.napi <= min(offered, default=package.napi):
+            observer.note(f"{request.name}: up to {release.version}, which every release on the way accepts")
+            return f"{request.name}@<={release.version}"
+    return text
 
 
 def _end(text: str, option: str) -> NodeRequest:
@@ -285,7 +311,7 @@ def _in_order(wanted: Wanted, good: str, bad: str, precedes: history.Precedes) -
 
 def _request(
     wanted: Wanted,
-    releases: tuple[Release, ...],
+    way: tuple[Release, ...],
     *,
     source: NodeRequest | None,
     addon: str | None,
@@ -293,8 +319,8 @@ def _request(
     good: str,
     bad: str,
 ) -> Request:
-    if len(releases) > MOST_RELEASES:
-        raise UsageError(f"there are {len(releases):,} releases between the ends; name two that are nearer.")
+    if len(way) > MOST_RELEASES:
+        raise UsageError(f"there are {len(way):,} releases between the ends; name two that are nearer.")
     return Request(
         find=wanted.find,
         axis=wanted.axis,
@@ -303,8 +329,8 @@ def _request(
         op=wanted.op,
         source=source,
         addon=addon,
-        releases=releases,
-        left_out=max(0, all_between - (len(releases) - 2)),
+        releases=way,
+        left_out=max(0, all_between - (len(way) - 2)),
         share_builds=wanted.share_builds,
         most_steps=wanted.most_steps,
         git=wanted.git,

@@ -20,7 +20,7 @@ from investigator.causes.flags import read_flags
 from investigator.engine.interface import Engine
 from investigator.prepare import PLAN_SCHEMA, StoredPlan
 from investigator.spec import Axis
-from investigator.stats.bisection import Bisection, Change, Reading
+from investigator.stats.bisection import Bisection, Change
 from investigator.stats.intervals import Interval
 from investigator.store import RunFolder
 
@@ -313,12 +313,13 @@ def _place(request: Request, found: Bisection, index: int, last: int, *, skipped
         return words["new"]
     if skipped:
         return "skipped"
-    readings: list[Reading] = [
-        step.readings[index] for step in found.steps if index in step.readings and step.ends == (0, last)
+    if index not in found.levels:
+        return "not measured"
+    sides = [
+        step.readings[index].side for step in found.steps if step.ends == (0, last) and index in step.readings
     ]
-    if not readings:
-        return "not measured" if index not in found.levels else "between"
-    return words[found.sides.get(index, readings[-1].side)]
+    # Asked only in a search between two others, it is at a level of its own.
+    return words[sides[-1]] if sides else "between"
 
 
 # -- what changed -------------------------------------------------------------------------------------------

@@ -34,11 +34,12 @@ from investigator.bisect.result import RESULT_FILE, RESULT_SCHEMA, Result, make_
 from investigator.bisect.steps import Stepper
 from investigator.engine.interface import Engine
 from investigator.errors import InterruptedRunError, NothingBuiltError, UsageError
+from investigator.measure import Bench, Calibration
 from investigator.observer import Observer
 from investigator.prepare import RESOLVED_SCHEMA, Resolved, StoredPlan
 from investigator.rounds import learn_pace
 from investigator.spec import Spec, dump_spec
-from investigator.stats.bisection import Step, bisect, usual_most_steps
+from investigator.stats.bisection import Step, bisect
 from investigator.store import RunFolder, create_run
 from investigator.workflow import measuring, opened, set_up
 
@@ -125,24 +126,27 @@ def _search(
     if calibration.failures:
         first = calibration.failures[0]
         raise NothingBuiltError(f"{first.environment} cannot be measured, and it is an end: {first.reason}")
-    candidates = Candidates(bench, request)
-    count = len(request.releases)
-    most_steps = request.most_steps or usual_most_steps(count)
-
-    def tell(step: Step, bracket: tuple[int, int], left: int) -> None:
-        observer.note(render.step_line(request, step, bracket, left))
-
-    found = bisect(
-        count,
-        Stepper(bench, calibration, request, candidates, op),
-        most_steps=most_steps,
-        direction=1 if request.find == "regression" else -1,
-        tell=tell,
-    )
-    result = make_result(request, found, folder, candidates, op, engine)
+    result = search(bench, calibration, request, op)
     folder.write_json(RESULT_FILE, "bisect", RESULT_SCHEMA, result)
     _write_reports(folder, result)
     return result
+
+
+def search(bench: Bench, calibration: Calibration, request: Request, op: str) -> Result:
+    """Bisect between the two environments of a bench, which are the ends; finished rounds are only read."""
+    candidates = Candidates(bench, request)
+
+    def tell(step: Step, bracket: tuple[int, int], left: int) -> None:
+        bench.observer.note(render.step_line(request, step, bracket, left))
+
+    found = bisect(
+        len(request.releases),
+        Stepper(bench, calibration, request, candidates, op),
+        most_steps=request.most_steps,
+        direction=1 if request.find == "regression" else -1,
+        tell=tell,
+    )
+    return make_result(request, found, bench.folder, candidates, op, bench.engine)
 
 
 def _ends(plan: StoredPlan) -> StoredPlan:

@@ -70,6 +70,12 @@ def available_nodes(platform: str, lines: Sequence[int] = ()) -> tuple[NodeRow, 
     return tuple(rows)
 
 
+def known_napi(version: str) -> int | None:
+    """Highest Node-API version that a release offers, as far as it is known without a download."""
+    facts = _from_table(version)
+    return int(facts.napi) if facts is not None and facts.napi.isdecimal() else None
+
+
 def _from_cache(key: str) -> layout.HeaderFacts | None:
     try:
         return layout.read_headers(cache.entry(layout.CACHE_KIND, key), key)

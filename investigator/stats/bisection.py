@@ -33,9 +33,9 @@ from investigator.stats.process import FloatArray
 Side = Literal["old", "new", "between", "undecided"]
 Purpose = Literal["search", "verify"]
 
-SEARCH_LOOKS: Final = (7, 14, 28)
-"""Rounds at which a step is looked at: three looks share 5 %, and 98.4 % is what seven rounds can give."""
-VERIFY_LOOKS: Final = (14, 28)
+SEARCH_LOOKS: Final = (8, 16, 32)
+"""Rounds at which a step is looked at; three looks share 5 %. Among eight one outlier has half its weight."""
+VERIFY_LOOKS: Final = (16, 32)
 OLD_BELOW: Final = 0.375
 NEW_ABOVE: Final = 0.625
 BETWEEN: Final = (0.25, 0.75)
@@ -552,17 +552,17 @@ def _seen(pair: tuple[int, int], reason: str) -> Change:
 def _further(
     levels: Mapping[int, Interval], known: Sequence[Change], gap: Interval
 ) -> tuple[int, int] | None:
-    """Two measured neighbours that differ for certain though no change explains it: the largest such pair."""
+    """Two measured releases that differ for certain though no change lies between: the nearest such pair."""
     least = max(OTHER_LEAST, OTHER_STEP * abs(gap.estimate))
-    found: list[tuple[float, tuple[int, int]]] = []
     places = sorted(i for i, level in levels.items() if level.bounded)
-    for one, other in itertools.pairwise(places):
+    found: list[tuple[int, float, tuple[int, int]]] = []
+    for one, other in itertools.combinations(places, 2):
         told = any(one < change.first and change.last < other for change in known)
         difference = abs(levels[other].estimate - levels[one].estimate)
         noise = 3.0 * math.hypot(_error_of(levels[one]), _error_of(levels[other]))
         if not told and difference - noise > least:
-            found.append((difference, (one, other)))
-    return max(found)[1] if found else None
+            found.append((other - one, -difference, (one, other)))
+    return min(found)[2] if found else None
 
 
 def _error_of(value: Interval) -> float:

@@ -53,8 +53,8 @@ def steps_at(count: int, *places: tuple[int, float]) -> list[float]:
     return [sum(math.log1p(pct / 100.0) for place, pct in places if place <= i) for i in range(count)]
 
 
-def found(machine: Machine, **options: int) -> Bisection:
-    return bisect(len(machine.levels), machine, **options)
+def found(machine: Machine, *, most_steps: int | None = None, direction: int = 0) -> Bisection:
+    return bisect(len(machine.levels), machine, most_steps=most_steps, direction=direction)
 
 
 @pytest.mark.parametrize("place", [1, 2, 17, 31, 50, 51])
