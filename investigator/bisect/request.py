@@ -133,7 +133,7 @@ def _check(wanted: Wanted, base: Spec) -> None:
 def _command(wanted: Wanted, base: Spec) -> Command:
     """`js` where no addon is needed: for operations of the js family, and where the user wants none."""
     if wanted.op is not None and not base.workloads:
-        known = operations.choose((wanted.op,), families=("js", "sqlite", "boundary", "core"))
+        known = operations.choose((wanted.op,), operations.CATALOGUE)
         if len(known) != 1:
             raise UsageError(
                 f"--op {wanted.op[:60]!r} names {len(known)} operations; a bisection follows one."
