@@ -16,6 +16,7 @@ import typer
 
 from investigator import (
     __version__,
+    compare,
     documents,
     gate,
     issue_report,
@@ -365,6 +366,18 @@ def export(run: RunArgument, format_name: formats.FormatOption, out: formats.Out
     """Write a run's measurements for another tool; needs no engine and no network."""
     with _program() as console:
         console.result(formats.export(open_run(run), format_name, out))
+
+
+@app.command(name="compare", rich_help_panel="Read")
+def compare_command(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN RUN...", help="Run folders, ids under reports/, or `last`.")
+    ],
+    json: options.Json = False,
+) -> None:
+    """Say which findings of one run recur in others: another machine, another day. Never pools times."""
+    with _program(quiet=json) as console:
+        console.result(compare.text([open_run(run) for run in runs], json=json))
 
 
 @app.command(rich_help_panel="Look around")

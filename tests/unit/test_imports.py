@@ -27,7 +27,7 @@ LAYERS = (
     {"report", "gate"},
     {"results"},
     {"stored_run"},
-    {"exports"},
+    {"exports", "compare"},
     {"rounds"},
     {"ablate"},
     {"issues", "issue_sources"},
