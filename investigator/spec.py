@@ -10,6 +10,7 @@ import msgspec
 import tomli_w
 
 from investigator.errors import StoredFileError, UsageError
+from investigator.paths import user_path
 from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER
 
 SPEC_SCHEMA = 1
@@ -34,6 +35,11 @@ _PARAM_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _EXPLAIN = re.compile(r"all|none|[1-9][0-9]{0,2}")
 _CPUS = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?){0,63}")
 _NODE_FLAG = re.compile(r"--?[A-Za-z0-9][A-Za-z0-9_-]*(=[A-Za-z0-9_.,:/+-]*)?")
+_OTHER_PROGRAM = re.compile(
+    r"-[ecpvhi]|-pe|--(eval|check|print|version|help|interactive|test|run|watch|v8-options|completion-bash"
+    r"|prof-process|build-snapshot|build-sea|experimental-sea-config|entry-url|input-type)"
+)
+"""Flags with which node does something else than running the worker."""
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 _PATH_ITEM = re.compile(r"(\s*(?:[^=<>~^|*:]+=\s*)?path:\s*)(.*\S)\s*", re.DOTALL)
 
@@ -170,6 +176,7 @@ def checked(spec: Spec) -> Spec:
     """
     _check_numbers(spec)
     _check_words(spec)
+    _check_paths(spec)
     if spec.schema != SPEC_SCHEMA:
         raise UsageError(
             f"the spec has schema {spec.schema}, this tool reads schema {SPEC_SCHEMA}; "
@@ -262,6 +269,17 @@ def _check_numbers(spec: Spec) -> None:
             raise UsageError(f"{name} is {value}; it must be between {low} and {high}.")
 
 
+def _check_paths(spec: Spec) -> None:
+    for name in spec.workloads:
+        user_path(name, "--workload")
+    if spec.patch is not None:
+        user_path(spec.patch, "--patch")
+    for option, items in (("--versions", spec.items), ("--addon", spec.addon_items)):
+        for item in items:
+            if (found := _PATH_ITEM.fullmatch(item)) is not None:
+                user_path(found.group(2), f"path: in {option}")
+
+
 def _check_words(spec: Spec) -> None:
     _check_params(spec)
     if not _EXPLAIN.fullmatch(spec.explain):
@@ -270,6 +288,10 @@ def _check_words(spec: Spec) -> None:
         if not _NODE_FLAG.fullmatch(flag):
             raise UsageError(
                 f"--node-flags holds {flag[:80]!r}, which is not a V8 or Node flag such as --no-maglev."
+            )
+        if _OTHER_PROGRAM.fullmatch(flag.partition("=")[0]):
+            raise UsageError(
+                f"--node-flags holds {flag[:80]!r}, with which node runs no operation; leave it out."
             )
     for name in spec.ops:
         if not _NAME.fullmatch(name):
@@ -320,10 +342,11 @@ def load_spec(path: Path) -> Spec:
         spec = msgspec.convert(data, Spec, strict=True)
     except OSError as error:
         raise UsageError(f"the spec {path} cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"the spec {path} is not valid TOML: {error}.") from error
     except msgspec.ValidationError as error:
         raise UsageError(f"the spec {path} is wrong: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        # Beside bad syntax: numbers of thousands of digits, and brackets within brackets without end.
+        raise UsageError(f"the spec {path} is not valid TOML: {str(error)[:200]}.") from error
     folder = path.parent
     located = with_patch(with_paths(spec, lambda name: _beside(folder, name)), lambda n: _beside(folder, n))
     return checked(
@@ -384,7 +407,7 @@ def _refuse_newer(schema: object, path: Path) -> None:
 
 
 def _beside(folder: Path, name: str) -> str:
-    return str(folder / Path(name).expanduser())
+    return str(folder / user_path(name, "the path"))
 
 
 def dump_spec(spec: Spec) -> bytes:

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "investigator"
 
 LAYERS = (
-    {"errors", "text", "units", "observer", "protocol", "stats"},
+    {"errors", "text", "paths", "units", "observer", "protocol", "stats"},
     {"cache", "cache_limit", "archives", "console"},
     {"operations", "spec", "resources", "store", "host", "npm_client", "exchange"},
     {"engine", "base_image", "nodes", "addons", "patches", "build_log", "elf"},
