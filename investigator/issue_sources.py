@@ -24,32 +24,47 @@ MOST_FILE_BYTES: Final = 24_000
 # -- reproductions ------------------------------------------------------------------------------------------
 
 
-def reproductions(run: RunFolder, op: str, candidate: str) -> Reproductions | None:
+def reproductions(run: RunFolder, op: str, candidate: Environment) -> Reproductions | None:
     """What came of the reproduction of a finding; None where none was made.
 
     Raises:
         StoredFileError: its manifest is damaged or newer than this tool.
     """
-    folder = folder_of(run, op, candidate)
+    folder = folder_of(run, op, candidate.id)
+    addon = "" if candidate.addon is None else f"{candidate.addon.name}@{candidate.addon.version}"
     manifest = read_manifest(folder)
     if manifest is None:
         return None
     return Reproductions(
-        shipped=tuple(_reproduction(folder, program) for program in manifest.shipped),
+        shipped=tuple(_reproduction(folder, program, addon) for program in manifest.shipped),
         not_shipped=tuple(f"{p.title}: {p.reason}" for p in manifest.programs if not p.shipped),
     )
 
 
-def _reproduction(folder: Path, program: Program) -> Reproduction:
+def _reproduction(folder: Path, program: Program, addon: str) -> Reproduction:
     return Reproduction(
         name=program.name,
         title=program.title,
-        files=tuple((name, text) for name in program.files if (text := _text(folder, name))),
-        command=f"{COMMAND} {program.name}",
+        files=tuple((Path(name).name, text) for name in program.files if (text := _text(folder, name))),
+        command=_command(program, addon),
         printed=program.output,
         reason=program.reason,
         dependency_free=program.kind in DEPENDENCY_FREE,
     )
+
+
+def _command(program: Program, addon: str) -> str:
+    """What one types, beside the files, to run the program with one version."""
+    script = next((Path(name).name for name in program.files if name.endswith((".mjs", ".js"))), "")
+    ways: dict[str, str] = {
+        "js": f"node {script}",
+        "node_sqlite": f"node {script}",
+        "v8_addon": f"npx node-gyp rebuild && node {script}",
+        "napi_addon": f"npx node-gyp rebuild && node {script}",
+        "real": f"npm install {addon} && node {script}",
+    }
+    known = ways.get(program.kind, "") if script else ""
+    return known or f"{COMMAND} {program.name}"
 
 
 def _text(folder: Path, name: str) -> str:

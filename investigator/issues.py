@@ -96,7 +96,7 @@ class _Reader:
             addon_versions=finished.record.addon_versions.get(pair[1], {}),
             config=_config(finished.record.node_config, low, high),
             build_differences=_differences(finished.stored.builds, low, high),
-            reproductions=reproductions(self._folder, op, pair[1]),
+            reproductions=reproductions(self._folder, op, high),
             bisected=bisected(self._folder, plan, op, (low, high)),
         )
 

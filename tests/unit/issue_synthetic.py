@@ -54,7 +54,7 @@ SNIPPET = Reproduction(
     name="snippet-v8",
     title="a V8 addon of 40 lines",
     files=(("addon.cc", "\n".join(f"// line {number}" for number in range(40))),),
-    command="./run.sh snippet-v8",
+    command="npx node-gyp rebuild && node snippet.mjs",
     printed="v22.21.1 4.64 us\nv24.11.1 9.98 us\nratio 2.15",
     reason="2.15 times, the finding is 2.16 times",
     dependency_free=True,
@@ -64,7 +64,7 @@ REAL = msgspec.structs.replace(
     name="real",
     title="the addon itself",
     files=(("real.mjs", "import Database from 'better-sqlite3-multiple-ciphers';"),),
-    command="./run.sh real",
+    command="npm install better-sqlite3-multiple-ciphers@12.11.1 && node real.mjs",
     dependency_free=False,
 )
 REPRODUCTIONS = Reproductions(shipped=(SNIPPET, REAL), not_shipped=("node:sqlite: it has 1.02 times",))

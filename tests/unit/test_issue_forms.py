@@ -224,11 +224,12 @@ def test_a_reproduction_stands_in_its_field_with_what_it_printed() -> None:
     steps = field(compose(known, "node").body, "What steps will reproduce the bug?")
     assert "addon.cc (40 lines)" in steps
     assert "// line 39" in steps
-    assert "Run with `./run.sh snippet-v8`; 2.15 times, the finding is 2.16 times." in visible(steps)
+    assert "With each version: `npx node-gyp rebuild && node snippet.mjs`." in visible(steps)
+    assert "2.15 times, the finding is 2.16 times." in visible(steps)
     assert "ratio 2.15" in visible(steps)
     with_addon = field(compose(known, "addon").body, "How to see it")
     assert "better-sqlite3-multiple-ciphers" in with_addon
-    assert "./run.sh real" in with_addon
+    assert "npm install better-sqlite3-multiple-ciphers@12.11.1 && node real.mjs" in with_addon
 
 
 def test_without_a_reproduction_that_is_said() -> None:

@@ -57,7 +57,7 @@ def program(name: str, *, shipped: bool, files: tuple[str, ...] = ()) -> Program
 
 
 def test_no_reproduction(run: RunFolder) -> None:
-    assert reproductions(run, made.OP, made.HIGH.id) is None
+    assert reproductions(run, made.OP, made.HIGH) is None
 
 
 def test_programs_with_their_files(run: RunFolder) -> None:
@@ -70,13 +70,14 @@ def test_programs_with_their_files(run: RunFolder) -> None:
     (folder / "real.mjs").write_text("import 'x';")
     (folder / "snippet.mjs").write_text("console.log(1);")
     (folder / "../../secret").write_text("no")
-    found = reproductions(run, made.OP, made.HIGH.id)
+    found = reproductions(run, made.OP, made.HIGH)
     assert found is not None
     assert found.not_shipped == ("title of workload: it shows 2.1 times",)
     node, addon = found.best(dependency_free=True), found.best(dependency_free=False)
     assert node is not None
     assert addon is not None
-    assert (node.name, node.command) == ("snippet-js", "./run.sh snippet-js")
+    assert (node.name, node.command) == ("snippet-js", "node snippet.mjs")
+    assert addon.command == "npm install better-sqlite3-multiple-ciphers@12.11.1 && node real.mjs"
     assert node.files == (("snippet.mjs", "console.log(1);"),)
     assert addon.name == "real"
 
@@ -84,7 +85,7 @@ def test_programs_with_their_files(run: RunFolder) -> None:
 def test_a_damaged_manifest_is_said(run: RunFolder) -> None:
     (manifest(run) / "manifest.json").write_text("{")
     with pytest.raises(StoredFileError):
-        reproductions(run, made.OP, made.HIGH.id)
+        reproductions(run, made.OP, made.HIGH)
 
 
 def bisection(folder: Path, **changed: object) -> None:

@@ -203,8 +203,11 @@ def _reproduction(material: Material, *, dependency_free: bool) -> str:
     if found is None:
         return f"{one_call(material)} {_no_program(material)}\n\n{block(rerun(material))}"
     files = "\n\n".join(_file(name, text) for name, text in found.files)
-    run = f"Run with {code(found.command)}; {told(found.reason.rstrip('.'))}."
-    return _parts(f"{one_call(material)} {told(found.title)}:", files, f"{run} {_printed(found)}")
+    run = (
+        f"With each version: {code(found.command)}. Both by turns on the machine below: {told(found.reason)}"
+    )
+    intro = f"{one_call(material)} This shows it: {told(found.title)}."
+    return _parts(intro, files, f"{run.rstrip('.')}. {_printed(found)}")
 
 
 def _no_program(material: Material) -> str:

@@ -58,7 +58,7 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[tuple[str, str], ...]
     """Name and content, the one to read first; what could not be read is not among them."""
     command: str
-    """One line that runs it on both versions."""
+    """One line, typed beside the files, that runs it with one version."""
     printed: str
     """What that printed."""
     reason: str
