@@ -26,6 +26,7 @@ from investigator import (
     validating,
     workflow,
 )
+from investigator.audit import command as audit_command
 from investigator.bisect import options as bisecting
 from investigator.bisect import render as bisection_text
 from investigator.bisect import run as bisection
@@ -378,6 +379,58 @@ def compare_command(
     """Say which findings of one run recur in others: another machine, another day. Never pools times."""
     with _program(quiet=json) as console:
         console.result(compare.text([open_run(run) for run in runs], json=json))
+
+
+@app.command(rich_help_panel="Read")
+def audit(
+    files: audit_command.Files = None,
+    claim: audit_command.Claims = None,
+    op: audit_command.Op = None,
+    baseline: audit_command.Base = None,
+    of: audit_command.MeasureOption = "rate",
+    which: audit_command.Pass = "auto",
+    rerun: audit_command.RerunOption = False,
+    run: audit_command.RunOption = None,
+    versions: audit_command.Versions = None,
+    addon: options.Addon = "better-sqlite3-multiple-ciphers",
+    rounds: options.Rounds = None,
+    budget: options.Budget = None,
+    quick: options.Quick = False,
+    explain: options.Explain = None,
+    no_explain: options.NoExplain = False,
+    engine: options.EngineOption = "auto",
+    base_image: options.BaseImage = None,
+    out: options.Out = None,
+    json: options.Json = False,
+) -> None:
+    """Say what somebody else's published figures can and cannot support; with --rerun measure the claim.
+
+    Exit code 0 whatever the conclusion.
+    """
+    with _program(quiet=json) as console:
+        request = audit_command.Request(
+            files=files or (),
+            claims=claim or (),
+            op=op,
+            baseline=baseline,
+            of=of,
+            which=which,
+            rerun=rerun,
+            run=run,
+            choices=Choices(
+                versions=versions,
+                addon=addon,
+                rounds=rounds,
+                budget=budget,
+                quick=quick,
+                explain=explain,
+                no_explain=no_explain,
+                engine=engine,
+                base_image=base_image,
+            ),
+            out=out,
+        )
+        console.result(audit_command.text_of(audit_command.run_audit(request, console), json=json))
 
 
 @app.command(rich_help_panel="Look around")

@@ -35,6 +35,7 @@ LAYERS = (
     {"explain"},
     {"workflow", "outline", "doctor", "housekeeping", "profile_self"},
     {"listings", "selftest", "options", "documents", "issue_report", "validating", "bisect"},
+    {"audit"},
     {"cli"},
     {"__main__"},
 )
