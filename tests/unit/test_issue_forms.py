@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from investigator.addons import AddonPackage
-from investigator.operations import JS, SQLITE
+from investigator.operations import JS, SQLITE, Operation
 from investigator.report.issue.again import rerun
 from investigator.report.issue.checklist import NOT_APPLICABLE, NOT_MEASURED, checklist
 from investigator.report.issue.forms import MOST_CHARACTERS, SCREEN_LINES, IssueText, compose, screen_lines
@@ -403,12 +403,30 @@ def test_places_and_credentials_go() -> None:
     assert plain("a @b #1\n") == "a @\u200bb #\u200b1"
 
 
+def about(name: str, *, group: str = "") -> Material:
+    """A finding of another operation."""
+    known = made.material()
+    operation = Operation(name=name, family="sqlite", module="x.mjs", group=group)
+    plan = msgspec.structs.replace(known.plan, operations=(operation,))
+    pair = msgspec.structs.replace(known.published.comparison, op=name)
+    return msgspec.structs.replace(
+        known, plan=plan, published=msgspec.structs.replace(known.published, comparison=pair)
+    )
+
+
 def test_every_operation_is_told_in_words() -> None:
     for operation in (*SQLITE, *JS):
-        assert does(operation.name) != f"one call of the workload {operation.name}"
-        assert call(operation.name), operation.name
-    assert does("mine") == "one call of the workload mine"
-    assert call("mine") == ""
+        material = about(operation.name)
+        assert not does(material, operation.name).startswith("one call of"), operation.name
+        assert call(material), operation.name
+
+
+def test_an_operation_of_the_user_s_is_not_taken_for_ours() -> None:
+    assert does(about("mine"), "mine") == "one call of the workload mine"
+    namesake = about("select_range", group="workload:select_range")
+    assert does(namesake, "select_range") == "one call of the workload select_range"
+    assert call(namesake) == ""
+    assert "probe addon" in does(about("row_bulk_50x4"), "row_bulk_50x4")
 
 
 def test_a_text_too_long_for_github_says_what_it_left_out() -> None:

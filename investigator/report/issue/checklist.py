@@ -45,7 +45,7 @@ def _environment(material: Material) -> str:
 def _addon(material: Material) -> str:
     package = material.candidate.addon
     if package is None or material.published.comparison.family == "js":
-        return f"{NOT_APPLICABLE}: no addon takes part in a pure-JavaScript operation"
+        return f"{NOT_APPLICABLE}: no addon under test takes part in this operation"
     if package.kind == "node:sqlite":
         return f"{NOT_APPLICABLE}: node:sqlite is a part of Node.js"
     return "see Addon: release with its npm integrity, sha256 of the .node, compiler, flags, prebuilt or not"
@@ -141,8 +141,8 @@ def _impact(material: Material) -> str:
     delta = sections.signed_time(found.candidate.ns_per_op - found.baseline.ns_per_op)
     return (
         "expected: the same time per call, since only the version differs; what it costs: "
-        f"{delta} for each call of {told(does(material.op))}. In an application of one's own: {NOT_MEASURED} "
-        "(`--workload FILE`)"
+        f"{delta} for each call of {told(does(material, material.op))}. "
+        f"In an application of one's own: {NOT_MEASURED} (`--workload FILE`)"
     )
 
 

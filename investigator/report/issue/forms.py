@@ -119,7 +119,7 @@ def _subsystem(material: Material) -> str:
 def _how_often(material: Material) -> str:
     rounds = sections.slower_rounds(material)
     said = f"Always: in {rounds} of fresh processes." if rounds else "In every round that was measured."
-    parts = (said, f"Required: {told(does(material.op))}.", _siblings(material), screened(material))
+    parts = (said, f"Required: {told(does(material, material.op))}.", _siblings(material), screened(material))
     return " ".join(part for part in parts if part)
 
 
@@ -135,7 +135,7 @@ def _siblings(material: Material) -> str:
         return "Other sizes were not measured in this run."
     unsure = {"no_change": " (no change)", "undecided": " (cannot tell)"}
     said = (
-        f"{told(does(c.op))}: {sections.percent(c.wall.change_pct)}{unsure.get(c.verdict, '')}"
+        f"{told(does(material, c.op))}: {sections.percent(c.wall.change_pct)}{unsure.get(c.verdict, '')}"
         for c in near[:4]
     )
     return f"In the same run: {'; '.join(said)}."

@@ -27,8 +27,8 @@ def method(material: Material) -> str:
 
 def one_call(material: Material) -> str:
     """What is timed."""
-    text = call(material.op)
-    said = f"One call is {told(does(material.op))}"
+    text = call(material)
+    said = f"One call is {told(does(material, material.op))}"
     return f"{said}: {code(text)}." if text else f"{said}."
 
 
@@ -41,7 +41,7 @@ def interval_line(material: Material) -> str:
     if material.bisected is not None:
         pair = material.bisected.v8
     v8 = " and ".join(told(text) for text in pair if text)
-    return f"Releases: {said}{f' (V8 {v8})' if v8 else ''}."
+    return f"Releases: {said}.{f' V8: {v8}.' if v8 else ''}"
 
 
 def screened(material: Material) -> str:

@@ -173,6 +173,8 @@ def _build_differences(material: Material) -> str:
         return "not known (no build of ours on both sides)"
     if not found:
         return "nothing: same compiler, flags and SQLite object"
+    if material.same_binary:
+        return "nothing that shows in the binary, which is bit-identical"
     said = (f"{d.what} of {d.subject}: {d.baseline or 'none'} -> {d.candidate or 'none'}" for d in found[:8])
     return told("; ".join(said), 800)
 

@@ -111,7 +111,7 @@ def others(material: Material) -> str:
     rows = (
         (
             code(c.op, 64),
-            told(does(c.op), 120),
+            told(does(material, c.op), 120),
             told(names.get(c.candidate, c.candidate), 80),
             *_change(c.wall),
             told(c.verdict.replace("_", " ").replace("undecided", "cannot tell")),

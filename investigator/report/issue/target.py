@@ -88,8 +88,8 @@ def _by_kind(target: Target, material: Material) -> str | None:
     if material.by_addon and target != "addon":
         low, high = sides(material)
         return f"Both sides ran on the same Node.js build; only the addon differs ({low} and {high})."
-    if target == "addon" and (addon is None or material.published.comparison.family == "js"):
-        return "The operation is pure JavaScript: no addon takes part in it."
+    if target == "addon" and (addon is None or material.published.comparison.family != "sqlite"):
+        return "No addon under test takes part in this operation."
     if target == "addon" and addon is not None and addon.kind == "node:sqlite":
         return "node:sqlite is a part of Node.js; it has no tracker of its own."
     return None

@@ -77,17 +77,25 @@ _CALL = {
 }
 
 
-def does(op: str) -> str:
+def does(material: Material, op: str) -> str:
     """What one call of an operation does, as a noun phrase: ``binding a string of 20 ASCII characters``."""
-    known = _DOES.get(op) if find(op) is not None else None
-    return known or f"one call of the workload {op}"
+    if _is_own(material, op):
+        return f"one call of the workload {op}"
+    return _DOES.get(op) or f"one call of {op}, a step of this tool's own probe addon"
 
 
-def call(op: str) -> str:
+def call(material: Material) -> str:
     """The code of one call; empty for a workload of the user's."""
-    if find(op) is None:
+    op = material.op
+    if _is_own(material, op):
         return ""
     return _CALL.get(op) or next((text for stem, text in _CALL.items() if op.startswith(f"{stem}_")), "")
+
+
+def _is_own(material: Material, op: str) -> bool:
+    """Whether the operation is a file of the user's, which may have any name."""
+    known = next((operation for operation in material.plan.operations if operation.name == op), None)
+    return find(op) is None or (known is not None and known.group.startswith("workload:"))
 
 
 def version(environment: Environment, *, by_addon: bool = False) -> str:
@@ -139,7 +147,7 @@ def title_for_v8(material: Material) -> str:
     comparison = material.published.comparison
     joiner = "as" if comparison.wall.change_pct >= 100.0 else "than"
     pair = f"on {_on_v8(material.candidate)} {joiner} on {_on_v8(material.baseline)}"
-    text = f"{does(material.op)} {longer(comparison)} {pair} ({material.op})"
+    text = f"{does(material, material.op)} {longer(comparison)} {pair} ({material.op})"
     return plain(text[:1].upper() + text[1:], TITLE_LIMIT)
 
 
@@ -150,7 +158,7 @@ def title(material: Material) -> str:
         in_brackets.append(units.format_percent(material.published.comparison.wall.change_pct))
     if material.by_addon:
         in_brackets.append(f"Node.js v{material.candidate.node.version}")
-    text = f"{does(material.op)} {compared(material)} ({', '.join(in_brackets)})"
+    text = f"{does(material, material.op)} {compared(material)} ({', '.join(in_brackets)})"
     package = material.candidate.addon
     if package is not None and not material.by_addon and material.published.comparison.family == "sqlite":
         return plain(f"{package.name}: {text}", TITLE_LIMIT)
