@@ -443,6 +443,16 @@ def _compiler_environment(seen: Mapping[str, PurePosixPath]) -> dict[str, str]:
     }
 
 
+def shared_objects(engine: Engine, addon: AddonPackage) -> Path | None:
+    """Directory with the amalgamation's object files of a package (see node_fixtures/compile/cc.mjs).
+
+    None where nothing was built, or there is no compiler.
+    """
+    compiler = compiler_of(engine)
+    folder = cache.cache_root() / "objects" / _share_key(engine, compiler, addon)
+    return folder if compiler and folder.is_dir() else None
+
+
 def _share_key(engine: Engine, compiler: str, addon: AddonPackage) -> str:
     """Name of the shared objects: one a package, so that hostile sources can poison only their own.
 

@@ -359,3 +359,53 @@ def _error(answer: object, done: subprocess.CompletedProcess[bytes], subject: st
     return HostUnfitError(
         f"npm ended with status {done.returncode} and said nothing about {subject}; {_ADVICE}"
     )
+
+
+def lock(directory: Path) -> None:
+    """Write ``package-lock.json`` for the ``package.json`` in `directory`; it names no registry.
+
+    Raises:
+        UsageError: a package or release that the registry does not have.
+        HostUnfitError: the registry does not answer, or npm writes no lock file.
+        EngineMissingError: there is no npm client.
+    """
+    _npm(
+        ("install", "--package-lock-only", "--omit-lockfile-registry-resolved", "--no-audit", "--no-fund"),
+        subject="the packages of a reproduction",
+        timeout_s=PACK_TIMEOUT_S,
+        directory=directory,
+    )
+    path = directory / "package-lock.json"
+    try:
+        lock_file = json.loads(path.read_text("utf-8"))
+        for facts in lock_file["packages"].values():
+            # Older clients do not know the setting.
+            facts.pop("resolved", None)
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise HostUnfitError("npm wrote no package-lock.json; try a newer npm") from error
+    path.write_text(json.dumps(lock_file, indent=2) + "\n", "utf-8")
+
+
+def install_locked(directory: Path, platform: str) -> None:
+    """Install what the lock file of `directory` pins, for a platform such as ``linux-x64``; no script runs.
+
+    Raises:
+        UsageError: a release that the registry does not have.
+        HostUnfitError: the registry does not answer, or sends something else than what is pinned.
+        EngineMissingError: there is no npm client.
+    """
+    system, _, processor = platform.partition("-")
+    _npm(
+        (
+            "ci",
+            "--no-bin-links",
+            "--prefer-offline",
+            f"--os={system}",
+            f"--cpu={processor}",
+            "--no-audit",
+            "--no-fund",
+        ),
+        subject="the packages of a reproduction",
+        timeout_s=PACK_TIMEOUT_S,
+        directory=directory,
+    )

@@ -15,8 +15,8 @@ FOLDER = "repro"
 COMMAND = "./run.sh"
 """The one command, in the folder of a reproduction or in a copy of it."""
 
-ProgramKind = Literal["js", "node_sqlite", "v8_addon", "workload", "real"]
-DEPENDENCY_FREE: frozenset[ProgramKind] = frozenset({"js", "node_sqlite", "v8_addon"})
+ProgramKind = Literal["js", "node_sqlite", "v8_addon", "napi_addon", "workload", "real"]
+DEPENDENCY_FREE: frozenset[ProgramKind] = frozenset({"js", "node_sqlite", "v8_addon", "napi_addon"})
 """Kinds that need Node alone, or Node and a compiler: what an upstream issue wants to see."""
 
 
@@ -24,7 +24,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """One program that was run on both sides, in processes of its own by turns."""
 
     name: str
-    """``snippet-js``, ``snippet-sqlite``, ``snippet-v8``, ``workload`` or ``real``; ``run.sh`` takes it."""
+    """``snippet-js``, ``snippet-v8``, ``workload``, ``real``: its folder, and an argument of ``run.sh``."""
     kind: ProgramKind
     title: str
     """What it does, a few words."""

@@ -1,0 +1,31 @@
+// What an addon on Node-API does with a string argument before it is handed to a C library: asks for its length in
+// UTF-8, then for the bytes (Napi::String::Utf8Value), then copies them.
+#include <node_api.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+static napi_value Convert(napi_env env, napi_callback_info info) {
+  size_t count = 1;
+  napi_value text;
+  napi_get_cb_info(env, info, &count, &text, nullptr, nullptr);
+  size_t length = 0;
+  napi_get_value_string_utf8(env, text, nullptr, 0, &length);
+  std::string utf8;
+  utf8.resize(length);
+  napi_get_value_string_utf8(env, text, &utf8[0], length + 1, nullptr);
+  char* copy = static_cast<char*>(malloc(length + 1));
+  memcpy(copy, utf8.c_str(), length + 1);
+  napi_value result;
+  napi_create_int32(env, copy[length / 2], &result);
+  free(copy);
+  return result;
+}
+
+NAPI_MODULE_INIT(/* env, exports */) {
+  napi_value convert;
+  napi_create_function(env, "convert", NAPI_AUTO_LENGTH, Convert, nullptr, &convert);
+  napi_set_named_property(env, exports, "convert", convert);
+  return exports;
+}

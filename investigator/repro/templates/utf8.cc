@@ -1,0 +1,24 @@
+// What a native addon does with a string argument before it is handed to a C library: String::Utf8Value, which is
+// Utf8Length and WriteUtf8 (WriteUtf8V2 where V8 has it), then a copy of the bytes.
+#include <node.h>
+
+#include <cstdlib>
+#include <cstring>
+
+static void Convert(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  v8::Isolate* isolate = info.GetIsolate();
+  v8::String::Utf8Value utf8(isolate, info[0].As<v8::String>());
+  char* copy = static_cast<char*>(malloc(utf8.length() + 1));
+  memcpy(copy, *utf8, utf8.length());
+  copy[utf8.length()] = 0;
+  info.GetReturnValue().Set(static_cast<int32_t>(copy[utf8.length() / 2]));
+  free(copy);
+}
+
+NODE_MODULE_INIT(/* exports, module, context */) {
+  (void)module;
+  v8::Isolate* isolate = v8::Isolate::GetCurrent();
+  v8::Local<v8::Function> convert = v8::Function::New(context, Convert).ToLocalChecked();
+  v8::Local<v8::String> name = v8::String::NewFromUtf8(isolate, "convert").ToLocalChecked();
+  exports->Set(context, name, convert).Check();
+}

@@ -1,0 +1,254 @@
+"""Runs programs of a reproduction in the engine, without network, by the shipped command; and judges them."""
+
+import contextlib
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from investigator import npm_client, resources, units
+from investigator.build import shared_objects
+from investigator.engine.interface import Engine, Mount, Outcome, Task
+from investigator.engine.settings import PATH
+from investigator.exchange import UnreadableError, take
+from investigator.plan import Environment
+from investigator.repro.manifest import Program
+from investigator.repro.package import Side
+from investigator.repro.scripts import Draft
+from investigator.store import disk_error
+from investigator.text import clean_block, clean_text
+
+TOLERANCE = 1 / 3
+"""How far from the finding a program's change may lie, as a part of the finding: the rule of the upstream
+checklist. Both are changes in time per call in percent."""
+PROGRAM_TIMEOUT_S = 900.0
+COMPILE_TIMEOUT_S = 1800.0
+_RESULT_BYTES = 1 << 20
+_OUTPUT_LIMIT = 6000
+
+
+class _Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What run.mjs writes for one program."""
+
+    program: str
+    ns_per_call: dict[str, float]
+    change_pct: float
+    interval_pct: tuple[float, float]
+    range_pct: tuple[float, float]
+    rounds: int
+
+
+def judged(finding_pct: float, change_pct: float, low_pct: float, high_pct: float) -> tuple[bool, str]:
+    """Whether a program shows a finding, with the sentence that says so or why not.
+
+    It does where its whole interval is on the finding's side of zero, and its change differs from the finding
+    by at most a third of the finding.
+
+    Args:
+        finding_pct: the finding's change in time per call, percent.
+        change_pct: the program's.
+        low_pct: lower end of the program's interval.
+        high_pct: upper end.
+    """
+    shown = f"it changed by {units.format_percent(change_pct)} [{units.format_interval(low_pct, high_pct)}]"
+    against = f"the finding by {units.format_percent(finding_pct)}"
+    if not all(map(math.isfinite, (finding_pct, change_pct, low_pct, high_pct))):
+        return False, "it gave no figure that can be compared"
+    if change_pct * finding_pct <= 0:
+        return False, f"{shown}, {against}: not the same direction"
+    if (low_pct <= 0) if finding_pct > 0 else (high_pct >= 0):
+        return False, f"{shown}: its interval does not exclude no change"
+    if abs(change_pct - finding_pct) > abs(finding_pct) * TOLERANCE:
+        return False, f"{shown}, {against}: not within a third of the size"
+    return True, f"{shown}, {against}: the same direction, within a third of the size"
+
+
+class Workshop:
+    """A folder with everything installed, in which programs of one pair of sides are run."""
+
+    def __init__(
+        self, engine: Engine, root: Path, environments: Sequence[Environment], sides: Sequence[Side]
+    ) -> None:
+        self._engine = engine
+        self._shipped = root / "shipped"
+        self._work = root / "work"
+        self._environments = environments
+        self._sides = sides
+        self._shipped.mkdir()
+        self._work.mkdir()
+
+    def install(self, files: Mapping[str, bytes], platform: str) -> bytes:
+        """Install the packages of ``package.json``, which every reproduction of the pair has; the lock file.
+
+        Raises:
+            UsageError: a package that the registry does not have.
+            HostUnfitError: the registry does not answer, or the disk is full.
+        """
+        self.put({"package.json": files["package.json"]})
+        npm_client.lock(self._shipped)
+        npm_client.install_locked(self._shipped, platform)
+        return (self._shipped / "package-lock.json").read_bytes()
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        """Write files of a reproduction. Tasks see them read-only: no path here is ever theirs."""
+        write_files(self._shipped, files)
+
+    def run(self, draft: Draft) -> tuple[_Result | None, str]:
+        """Run one program with the shipped command; its figures (None where it failed) and what it printed.
+
+        Raises:
+            EngineMissingError: the engine does not answer any more.
+            HostUnfitError: the disk is full.
+        """
+        mounts = {
+            "repro": Mount(source=self._shipped, target=PurePosixPath("/repro")),
+            "work": Mount(source=self._work, target=PurePosixPath("/work"), writable=True),
+            "tool": Mount(source=resources.node_tools(), target=PurePosixPath("/tool")),
+            "recipe": Mount(
+                source=resources.root() / "node_fixtures/compile", target=PurePosixPath("/recipe")
+            ),
+            **self._given(draft),
+        }
+        seen = {name: self._engine.inside(mount) for name, mount in mounts.items()}
+        name = f"result-{draft.name}.json"
+        (self._work / name).unlink(missing_ok=True)
+        arguments = [draft.name, "--json", str(seen["work"] / name)]
+        for option in ("baseline-node", "candidate-node", "baseline-addon", "candidate-addon"):
+            if option in seen:
+                arguments += [f"--{option}", str(seen[option])]
+        outcome = self._engine.run(
+            Task(
+                command=("/bin/sh", str(seen["repro"] / "run.sh"), *arguments),
+                purpose=f"run the reproduction {draft.name}",
+                mounts=tuple(mounts.values()),
+                environment=_environment(seen),
+                working_directory=seen["repro"],
+                timeout_s=COMPILE_TIMEOUT_S if draft.addon else PROGRAM_TIMEOUT_S,
+            )
+        )
+        return self._result(name, draft, outcome), _printed(outcome)
+
+    def _given(self, draft: Draft) -> dict[str, Mount]:
+        """Builds that no registry has, and the objects that spare compiling SQLite again."""
+        mounts: dict[str, Mount] = {}
+        for name, side, environment in zip(
+            ("baseline", "candidate"), self._sides, self._environments, strict=True
+        ):
+            if not side.fetched:
+                target = PurePosixPath(f"/given/{name}-node")
+                mounts[f"{name}-node"] = Mount(source=environment.node.directory, target=target)
+            package = environment.addon
+            if not draft.addon or package is None or package.directory is None:
+                continue
+            if not side.addon_fetched:
+                target = PurePosixPath(f"/given/{name}-addon")
+                mounts[f"{name}-addon"] = Mount(source=package.directory, target=target)
+            elif environment.flavor == "source" and "objects" not in mounts:
+                folder = shared_objects(self._engine, package)
+                if folder is not None:
+                    mounts["objects"] = Mount(source=folder, target=PurePosixPath("/objects"), writable=True)
+        return mounts
+
+    def _result(self, name: str, draft: Draft, outcome: Outcome) -> _Result | None:
+        if not outcome.ok:
+            return None
+        try:
+            found = msgspec.json.decode(take(self._work / name, _RESULT_BYTES), type=list[_Result])
+        except (UnreadableError, msgspec.MsgspecError):
+            return None
+        one = found[0] if len(found) == 1 and found[0].program == draft.name else None
+        return one if one is not None and {"baseline", "candidate"} <= one.ns_per_call.keys() else None
+
+
+def _environment(seen: Mapping[str, PurePosixPath]) -> dict[str, str]:
+    variables = {
+        "PATH": f"{seen['tool'] / 'bin'}:{PATH}",
+        "REPRO_WORK": str(seen["work"]),
+        "LC_ALL": "C",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "npm_config_update_notifier": "false",
+    }
+    if "objects" in seen:
+        # Our own build left SQLite's object file: the same compiler, flags and text give the same object.
+        variables["CC"] = f"{seen['tool'] / 'bin/node'} {seen['recipe'] / 'cc.mjs'} gcc"
+        variables["SHARED_OBJECTS"] = str(seen["objects"])
+    return variables
+
+
+def _printed(outcome: Outcome) -> str:
+    text = outcome.stdout + (f"\n{outcome.stderr}" if outcome.stderr.strip() and not outcome.ok else "")
+    return clean_block(text.strip(), _OUTPUT_LIMIT)
+
+
+@contextlib.contextmanager
+def workshop(
+    engine: Engine, environments: Sequence[Environment], sides: Sequence[Side]
+) -> Iterator[Workshop]:
+    """Make a `Workshop` in a folder that vanishes.
+
+    Raises:
+        HostUnfitError: the disk is full.
+    """
+    try:
+        # What a task leaves may resist its removal; that must not cost the result.
+        temporary = tempfile.TemporaryDirectory(prefix="investigate-repro-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise disk_error(error, Path(tempfile.gettempdir())) from error
+    with temporary as name:
+        root = Path(name)
+        root.chmod(0o755)
+        yield Workshop(engine, root, environments, sides)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files by relative name, readable by everybody; ``run.sh`` can be run.
+
+    Raises:
+        HostUnfitError: the disk is full.
+    """
+    for name, content in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.chmod(0o755)
+            path.write_bytes(content)
+            path.chmod(0o755 if name == "run.sh" else 0o644)
+        except OSError as error:
+            raise disk_error(error, path) from error
+
+
+def program_of(draft: Draft, result: _Result | None, printed: str, finding_pct: float) -> Program:
+    """What came of one program."""
+    if result is None:
+        last = next((line for line in reversed(printed.splitlines()) if "error" in line), printed[-200:])
+        said = clean_text(last, 200) or "it printed nothing"
+        return Program(
+            name=draft.name,
+            kind=draft.kind,
+            title=draft.title,
+            shipped=False,
+            reason=f"it could not be run: {said}",
+            output=printed,
+        )
+    shows, reason = judged(finding_pct, result.change_pct, *result.interval_pct)
+    return Program(
+        name=draft.name,
+        kind=draft.kind,
+        title=draft.title,
+        shipped=shows,
+        reason=reason,
+        files=tuple(f"{draft.name}/{name}" for name in draft.files) if shows else (),
+        change_pct=result.change_pct,
+        ci_low_pct=result.interval_pct[0],
+        ci_high_pct=result.interval_pct[1],
+        min_pct=result.range_pct[0],
+        max_pct=result.range_pct[1],
+        baseline_ns_per_call=result.ns_per_call["baseline"],
+        candidate_ns_per_call=result.ns_per_call["candidate"],
+        rounds=result.rounds,
+        output=printed,
+    )
+
+
