@@ -192,9 +192,7 @@ def resume(run: RunArgument, json: options.Json = False) -> None:
 @app.command(rich_help_panel="Measure")
 def explain(
     run: RunArgument,
-    op: Annotated[
-        list[str] | None, typer.Option("--op", help="Operation with a finding; repeatable, default all.")
-    ] = None,
+    op: options.FindingOps = None,
     json: options.Json = False,
 ) -> None:
     """Look for the layer of a run's findings: new rounds with twins in C and a profile in each."""
@@ -281,6 +279,19 @@ def bisect(
         )
         folder, result = bisection.start(wanted, base, out, console)
         _finish_bisection(console, folder, result, json=json)
+
+
+@app.command(rich_help_panel="Measure")
+def repro(
+    run: RunArgument,
+    op: options.FindingOps = None,
+    candidate: Annotated[str | None, typer.Option(help="Only findings of this version or label.")] = None,
+    json: options.Json = False,
+) -> None:
+    """Show findings without this tool: programs that are written, run, and kept where they show them."""
+    with _program(quiet=json) as console:
+        made = workflow.reproduce_findings(open_run(run), op or (), candidate, console)
+        console.result(listings.reproductions(made, json=json))
 
 
 @app.command(rich_help_panel="Measure")

@@ -15,6 +15,7 @@ from investigator.native import NativeFailure, NativeReading
 from investigator.nodes import releases, sources
 from investigator.observer import Observer
 from investigator.outline import Outline
+from investigator.repro.manifest import COMMAND, Manifest, folder_name
 from investigator.store import encode_json
 from investigator.text import clean_text
 
@@ -187,3 +188,21 @@ def ablation(report: AblationReport, *, json: bool) -> RenderableType:
     table = _table(("flag", "closes", "", "what it is", "note"), rows)
     left = f"; {report.left_out} more flags were not tried" if report.left_out else ""
     return Group(head, Text(""), table, Text(""), Text(f"Raw records: {report.folder}{left}", style="dim"))
+
+
+def reproductions(manifests: Sequence[Manifest], *, json: bool) -> RenderableType:
+    """What came of `investigate repro`."""
+    if json:
+        return _json("reproductions", [msgspec.to_builtins(manifest) for manifest in manifests])
+    parts: list[RenderableType] = []
+    for manifest in manifests:
+        sides = f"{manifest.baseline_name} against {manifest.candidate_name}"
+        change = units.format_percent(manifest.change_pct)
+        parts.append(Text(clean_text(f"{manifest.op}, {sides}: {change}", 300), style="bold"))
+        rows = ((p.name, "shipped" if p.shipped else "not shipped", p.reason) for p in manifest.programs)
+        parts.append(_table(("program", "", "because"), rows))
+        parts += [Text(clean_text(note, 400)) for note in (*manifest.needs, *manifest.notes)]
+        todo = f"copy it anywhere and run {COMMAND}" if manifest.shipped else "RESULT.txt only"
+        place = f"repro/{folder_name(manifest.op, manifest.candidate)} of the run: {todo}"
+        parts += [Text(place, style="dim"), Text("")]
+    return Group(*parts)

@@ -179,6 +179,9 @@ FailOn = Annotated[
         rich_help_panel=_OUT,
     ),
 ]
+FindingOps = Annotated[
+    list[str] | None, typer.Option("--op", help="Operation with a finding; repeatable, default all.")
+]
 Keep = Annotated[
     str | None,
     typer.Option(

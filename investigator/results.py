@@ -34,6 +34,7 @@ from investigator.report.validation import comment, step_summary
 from investigator.report.validation import section as validation_section
 from investigator.report.validation_terminal import ValidationReport
 from investigator.report.view import build_view
+from investigator.repro.manifest import Manifest, read_manifests
 from investigator.spec import with_patch, with_paths
 from investigator.store import TOOL, RunFolder
 from investigator.text import clean_text
@@ -85,6 +86,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     screen: Analysis
     """As the screen alone saw it: what is explained is chosen by it."""
     attributions: tuple[Attribution, ...] = ()
+    reproductions: tuple[Manifest, ...] = ()
+    """What `investigate repro` left."""
     table: pd.DataFrame
     """All passes of the screen: the rows of measurements.csv."""
     validation: Validation | None = None
@@ -125,6 +128,7 @@ def regenerate(folder: RunFolder, *, write: bool, draw: bool = True) -> Finished
         analysis=analysis,
         screen=screen,
         attributions=found,
+        reproductions=read_manifests(folder),
         table=table,
         validation=validation,
     )
@@ -260,6 +264,7 @@ def _view(finished: Finished) -> View:
             collectors=finished.record.collectors,
         ),
         finished.attributions,
+        finished.reproductions,
     )
 
 

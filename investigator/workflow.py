@@ -26,8 +26,10 @@ from investigator.invoke import Surroundings
 from investigator.measure import Bench
 from investigator.nodes.platform import describe_platform
 from investigator.observer import Observer
-from investigator.plan import find_baseline
+from investigator.plan import Plan, find_baseline
 from investigator.prepare import RESOLVED_SCHEMA, Resolved, StoredPlan
+from investigator.repro.make import reproduce
+from investigator.repro.manifest import Manifest
 from investigator.results import RUN_SCHEMA, Finished, RunRecord, regenerate, with_costs
 from investigator.rounds import learn_pace, run_rounds
 from investigator.spec import Spec, dump_spec, load_spec, with_patch
@@ -161,19 +163,52 @@ def ablate_more(
     with measuring(), opened(folder, observer) as (spec, resolved, engine):
         stored = prepare.prepare(spec, resolved, folder, engine, observer)
         bench, _ = set_up(stored, folder, engine, observer)
-        typed = dict(zip((e.id for e in stored.plan.environments), spec.items, strict=False))
-        others = [e for e in stored.plan.environments if e.id != stored.plan.baseline]
-        items = [typed.get(e.id, "") for e in others]
-        if not others:
-            raise UsageError(f"{folder.name} measured one environment; an ablation compares two.")
-        wanted = (
-            others[-1].id
-            if candidate is None
-            else find_baseline(others, candidate, spec.axis, "--candidate", items)
-        )
-        report = ablate(bench, op, wanted, kinds=kinds)
+        report = ablate(bench, op, _candidate(folder, stored.plan, candidate), kinds=kinds)
         regenerate(folder, write=True)
         return report
+
+
+def _candidate(folder: RunFolder, plan: Plan, named: str | None) -> str:
+    """Identifier of the environment that ``--candidate`` names; the last one for None.
+
+    Raises:
+        UsageError: there is none, or it fits several.
+    """
+    typed = dict(zip((e.id for e in plan.environments), plan.spec.items, strict=False))
+    others = [e for e in plan.environments if e.id != plan.baseline]
+    items = [typed.get(e.id, "") for e in others]
+    if not others:
+        raise UsageError(f"{folder.name} measured one environment; there is nothing to compare it with.")
+    if named is None:
+        return others[-1].id
+    return find_baseline(others, named, plan.spec.axis, "--candidate", items)
+
+
+def reproduce_findings(
+    folder: RunFolder, ops: Sequence[str], candidate: str | None, observer: Observer
+) -> tuple[Manifest, ...]:
+    """Make and run reproductions of a run's findings: of the named operations and candidate, or of all.
+
+    Raises:
+        UsageError: there is no such finding.
+    """
+    with _measuring(), _opened(folder, observer) as (_, _, engine):
+        finished = regenerate(folder, write=False)
+        plan = finished.stored.plan
+        wanted = None if candidate is None else _candidate(folder, plan, candidate)
+        pairs = [
+            c for c in finished.analysis.comparisons if c.finding and wanted in {None, c.candidate}
+        ]
+        known = ", ".join(dict.fromkeys(c.op for c in pairs)) or "it has none"
+        missing = next((op for op in ops if op not in {c.op for c in pairs}), None)
+        if missing is not None or not pairs:
+            shown = "there" if missing is None else repr(missing[:80])
+            raise UsageError(
+                f"{shown} is no finding in {folder.name} ({known}); only findings are reproduced."
+            )
+        made = reproduce(folder, plan, [c for c in pairs if not ops or c.op in ops], engine, observer)
+        regenerate(folder, write=True)
+        return made
 
 
 def set_up(

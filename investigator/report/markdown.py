@@ -24,6 +24,7 @@ def render(view: View, answer: Iterable[str] = ()) -> str:
         _bullets(view.summary),
         *_warm(view),
         *_layers(view),
+        *_reproductions(view),
         *_cold(view),
         *_published(view),
         *_other_pairs(view),
@@ -88,6 +89,37 @@ def _layers(view: View) -> Iterator[str]:
             *(f"Raw records: {code_span(text)}" for text in found.evidence),
         ]
         yield "\n".join(f"- {line}" for line in lines)
+
+
+def _reproductions(view: View) -> Iterator[str]:
+    if not view.reproductions:
+        return
+    yield "## Reproduced without this tool"
+    yield (
+        "Each program was run on both sides before it was kept: one that does not show the change, in its "
+        "direction and within a third of its size, is not shipped. `./run.sh` in the folder runs those "
+        "that are."
+    )
+    yield _table(
+        ("operation", "candidate", "finding", "program", "what it does", "", "because", "folder"),
+        (
+            (
+                code_span(found.op),
+                _text(found.candidate),
+                _text(found.finding),
+                code_span(name),
+                _text(title),
+                _text(shipped),
+                _text(reason),
+                code_span(found.folder),
+            )
+            for found in view.reproductions
+            for name, title, shipped, reason in found.programs or (("-", "none", "", ""),)
+        ),
+    )
+    notes = [(found.op, note) for found in view.reproductions for note in found.notes]
+    if notes:
+        yield "\n".join(f"- {code_span(op)}: {_text(note)}" for op, note in notes)
 
 
 def _family_table(view: View, family: FamilyView) -> str:

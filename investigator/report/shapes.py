@@ -134,6 +134,19 @@ class WarningView(msgspec.Struct, frozen=True, kw_only=True):
     where: tuple[str, ...]
 
 
+class ReproductionView(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of reproducing one finding without this program."""
+
+    op: str
+    candidate: str
+    folder: str
+    """Relative to the run folder."""
+    finding: str
+    programs: tuple[tuple[str, str, str, str], ...]
+    """Name, what it does, ``shipped`` or ``not shipped``, and the sentence that says why."""
+    notes: tuple[str, ...]
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the renderers need."""
 
@@ -155,6 +168,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     undecided: tuple[ChangeView, ...]
     layers: tuple[LayersView, ...]
     """Findings that have been explained."""
+    reproductions: tuple[ReproductionView, ...]
+    """Findings that `investigate repro` was asked about."""
     controls: tuple[tuple[str, str], ...]
     failures: tuple[FailureView, ...]
     warnings: tuple[WarningView, ...]

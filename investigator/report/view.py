@@ -22,10 +22,12 @@ from investigator.report.shapes import (
     FailureView,
     FamilyView,
     ReportFacts,
+    ReproductionView,
     RowView,
     View,
     WarningView,
 )
+from investigator.repro.manifest import FOLDER, Manifest, folder_name
 from investigator.text import clean_text, short_text
 
 OPERATION_NAME_LIMIT = 64
@@ -34,7 +36,11 @@ HEADLINE_LIMIT = 4000
 
 
 def build_view(
-    plan: Plan, analysis: Analysis, facts: ReportFacts, attributions: Sequence[Attribution] = ()
+    plan: Plan,
+    analysis: Analysis,
+    facts: ReportFacts,
+    attributions: Sequence[Attribution] = (),
+    reproductions: Sequence[Manifest] = (),
 ) -> View:
     """Compute the view. Pure; environments come in the order of the plan, operations too.
 
@@ -65,6 +71,7 @@ def build_view(
         twins=tuple(_changes(analysis, names, "twin", "warm")),
         undecided=tuple(change for change in warm if change.remedy),
         layers=layers_views(attributions, names),
+        reproductions=tuple(_reproduction(manifest, names) for manifest in reproductions),
         controls=tuple((control.name, clean_text(control.text, 600)) for control in analysis.controls),
         failures=tuple(_failure(failure, names) for failure in failures),
         warnings=_warnings(analysis, names),
@@ -76,7 +83,9 @@ def build_view(
         host=tuple(flat_facts(facts.host)),
         run=tuple(flat_facts(facts.run)),
         folder=clean_text(facts.folder, 400),
-        next_commands=tuple(wording.next_commands(plan, analysis, facts)),
+        next_commands=tuple(
+            wording.next_commands(plan, analysis, facts, {(m.op, m.candidate) for m in reproductions})
+        ),
     )
 
 
@@ -264,6 +273,26 @@ def tells_more(cold: Comparison, warm: Comparison) -> bool:
 
 def _overlap(one: Interval, other: Interval) -> bool:
     return one.ci_low_pct <= other.ci_high_pct and other.ci_low_pct <= one.ci_high_pct
+
+
+def _reproduction(manifest: Manifest, names: Mapping[str, str]) -> ReproductionView:
+    return ReproductionView(
+        op=short_text(manifest.op, OPERATION_NAME_LIMIT),
+        candidate=_short(names, manifest.candidate),
+        folder=f"{FOLDER}/{folder_name(manifest.op, manifest.candidate)}",
+        finding=f"{units.format_percent(manifest.change_pct)} "
+        f"[{units.format_interval(manifest.ci_low_pct, manifest.ci_high_pct)}]",
+        programs=tuple(
+            (
+                clean_text(program.name, 60),
+                clean_text(program.title, 200),
+                "shipped" if program.shipped else "not shipped",
+                clean_text(program.reason, 400),
+            )
+            for program in manifest.programs
+        ),
+        notes=tuple(clean_text(note, 400) for note in (*manifest.needs, *manifest.notes)),
+    )
 
 
 def _failure(failure: Failure, names: Mapping[str, str]) -> FailureView:

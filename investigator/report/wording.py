@@ -1,7 +1,7 @@
 """Sentences of the report that are the same in every renderer."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -168,8 +168,13 @@ def method(plan: Plan, analysis: Analysis) -> tuple[str, ...]:
     return (rounds, process, change, verdicts, finding)
 
 
-def next_commands(plan: Plan, analysis: Analysis, facts: ReportFacts) -> Iterator[tuple[str, str]]:
-    """Yield what one might do next, with its command line."""
+def next_commands(
+    plan: Plan,
+    analysis: Analysis,
+    facts: ReportFacts,
+    reproduced: Collection[tuple[str, str]] = (),
+) -> Iterator[tuple[str, str]]:
+    """Yield what one might do next, with its command line; `reproduced` holds operations and candidates."""
     folder = clean_text(facts.folder, 400)
     # Copies of the workloads and the patch lie in the run folder; the spec names them relative to it.
     spec = msgspec.structs.replace(
@@ -185,6 +190,8 @@ def next_commands(plan: Plan, analysis: Analysis, facts: ReportFacts) -> Iterato
     if findings and spec.fix is None:
         again = command_line(spec, ops=tuple(findings), seed=spec.seed + 1)
         yield "measure the findings again", again
+    if any(p.finding and (p.op, p.candidate) not in reproduced for p in warm):
+        yield "reproduce the findings without this tool", shlex.join(["investigate", "repro", folder])
     yield "repeat the whole run", shlex.join(["investigate", "run", f"{folder}/spec.toml"])
 
 

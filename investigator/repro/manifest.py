@@ -84,7 +84,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 def folder_of(run: RunFolder, op: str, candidate: str) -> Path:
     """Where the reproduction of a finding lies; a name that no file system and no shell stumbles over."""
-    return run.path / FOLDER / f"{slug(op)}--{slug(candidate)}"
+    return run.path / FOLDER / folder_name(op, candidate)
+
+
+def folder_name(op: str, candidate: str) -> str:
+    """The last part of that path."""
+    return f"{slug(op)}--{slug(candidate)}"
 
 
 def slug(text: str) -> str:
