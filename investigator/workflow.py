@@ -192,7 +192,7 @@ def reproduce_findings(
     Raises:
         UsageError: there is no such finding.
     """
-    with _measuring(), _opened(folder, observer) as (_, _, engine):
+    with measuring(), opened(folder, observer) as (_, _, engine):
         finished = regenerate(folder, write=False)
         plan = finished.stored.plan
         wanted = None if candidate is None else _candidate(folder, plan, candidate)
