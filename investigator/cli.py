@@ -197,7 +197,7 @@ def explain(
 ) -> None:
     """Look for the layer of a run's findings: new rounds with twins in C and a profile in each."""
     with _program(quiet=json) as console:
-        _finish(console, workflow.explain_more(open_run(run), op or (), console), json=json)
+        _finish(console, workflow.explain_more(_measured_run(run), op or (), console), json=json)
 
 
 @app.command(name="ablate", rich_help_panel="Measure")
@@ -215,7 +215,7 @@ def ablate_command(
     """Measure a pair again under V8 flags: the flag that closes the gap names the subsystem."""
     with _program(quiet=json) as console:
         kinds: tuple[Literal["gc", "engine"], ...] = ("gc", "engine") if kind == "all" else (kind,)
-        report = workflow.ablate_more(open_run(run), op, candidate, kinds, console)
+        report = workflow.ablate_more(_measured_run(run), op, candidate, kinds, console)
         console.result(listings.ablation(report, json=json))
 
 
@@ -366,7 +366,7 @@ def report(
         wanted = tuple(formats or documents.USUAL)
         asked = issue_report.Asked(target=target, op=op, candidate=candidate, gh=gh)
         issue_report.check(asked, wanted)
-        folder = open_run(run)
+        folder = _measured_run(run)
         for path in documents.write(folder, [name for name in wanted if name != issue_report.FORMAT], out):
             console.result(str(path))
         if issue_report.FORMAT in wanted:
@@ -377,7 +377,7 @@ def report(
 def export(run: RunArgument, format_name: formats.FormatOption, out: formats.OutOption = None) -> None:
     """Write a run's measurements for another tool; needs no engine and no network."""
     with _program() as console:
-        console.result(formats.export(open_run(run), format_name, out))
+        console.result(formats.export(_measured_run(run), format_name, out))
 
 
 @app.command(name="compare", rich_help_panel="Read")
@@ -573,6 +573,14 @@ def _finish(console: Console, finished: results.Finished, *, json: bool, again: 
     code = gate.exit_code(finished.stored.plan.spec, finished.analysis, finished.validation)
     if code != EXIT_OK:
         raise typer.Exit(code)
+
+
+def _measured_run(run: str) -> RunFolder:
+    """A run with verdicts; a bisection has one answer, and all of it is in its folder already."""
+    folder = open_run(run)
+    if is_bisection(folder):
+        raise UsageError(f"{folder.path} is a bisection: its answer is in bisect.json and report.md there.")
+    return folder
 
 
 def _finish_bisection(console: Console, folder: RunFolder, result: Result, *, json: bool) -> None:

@@ -17,8 +17,8 @@ from investigator.causes.build import BuildDifference
 from investigator.stats.bisection import Step
 from investigator.text import clean_text, escape_markdown
 
-BAR: Final = 40
-"""Characters of a bar."""
+BAR: Final = 20
+"""Characters of the longest bar."""
 SHOWN_COMMITS: Final = 20
 _STYLES: Final = {"good": "green", "bad": "red", "between": "yellow", "undecided": "yellow", "skipped": "dim"}
 _COLOURS: Final = {"good": "#2b7a4b", "bad": "#b3261e", "between": "#b8860b", "undecided": "#6b6b6b"}
@@ -50,16 +50,20 @@ def terminal(result: Result, folder: str) -> RenderableType:
     parts += [Text(""), _table(result)]
     if len(result.changes) > 1:
         parts += [Text(""), Text("Other changes on the way", style="bold")]
-        parts += [Text(clean_text(f"  {_change_line(change)}", 400)) for change in result.changes[1:]]
+        parts += [_indented(_change_line(change), 400) for change in result.changes[1:]]
     if result.join is not None:
         title = f"What changed from {result.join.last} to {result.join.first}"
         parts += [Text(""), Text(clean_text(title, 200), style="bold")]
-        parts += [Text(clean_text(f"  {name}: {text}", 300)) for name, text in _joined(result.join)[:16]]
+        parts += [_indented(f"{name}: {text}", 160) for name, text in _joined(result.join)]
     parts += _commit_lines(result)
     parts += [Text(""), *(Text(clean_text(note, 600), style="dim") for note in result.notes)]
     files = f"Files: {folder} (bisect.json, report.md, plot.svg, plot.png)"
     parts.append(Text(clean_text(files, 400), style="dim"))
     return Group(*parts)
+
+
+def _indented(text: str, limit: int) -> Text:
+    return Text(f"  {clean_text(text, limit)}")
 
 
 def _summary(result: Result) -> list[str]:
@@ -82,27 +86,41 @@ def _tried(result: Result) -> list[ReleaseRow]:
 
 def _table(result: Result) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    older = result.releases[0].version
-    titles = ("release", "V8", "ABI", "addon build", "time", f"against {older}", "", "", "steps")
-    for title in titles:
+    node = ("V8", "ABI") if result.axis == "node" else ()
+    for title in (
+        "release",
+        *node,
+        "addon build",
+        "time",
+        f"against {result.releases[0].version}",
+        "",
+        "",
+        "steps",
+    ):
         right = title in {"time", "steps"}
-        table.add_column(title, justify="right" if right else "left", overflow="fold", no_wrap=title == "")
-    scale = max((row.ns_per_op or 0.0 for row in result.releases), default=1.0) or 1.0
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    scale = max((row.ns_per_op or 0.0 for row in result.releases), default=0.0) or 1.0
     for row in _tried(result):
-        style = _STYLES.get(row.place, "")
-        shown = row.reason if row.place == "skipped" else effect_text(row.effect)
-        table.add_row(
-            Text(clean_text(row.version, 60)),
-            Text(clean_text(row.v8, 20)),
-            Text(clean_text(row.abi, 20)),
-            Text(_build_text(row)),
-            Text(units.format_time(row.ns_per_op) if row.ns_per_op else ""),
-            Text(clean_text(shown, 160)),
-            Text("#" * round(BAR / 2 * (row.ns_per_op or 0.0) / scale), style=style),
-            Text(row.place if row.place != "undecided" else "cannot tell", style=style),
-            Text(",".join(map(str, row.steps)) if len(row.steps) <= 3 else f"all {len(row.steps)}"),
-        )
+        table.add_row(*_cells(row, scale, node=bool(node)))
     return table
+
+
+def _cells(row: ReleaseRow, scale: float, *, node: bool) -> list[Text]:
+    """A release with its bar; the bars one below the other are the plot for a terminal."""
+    style = _STYLES.get(row.place, "")
+    shown = row.reason if row.place == "skipped" else effect_text(row.effect)
+    steps = ",".join(map(str, row.steps)) if len(row.steps) <= 3 else f"all {len(row.steps)}"
+    facts = (row.v8, row.abi) if node else ()
+    return [
+        Text(clean_text(row.version, 60)),
+        *(Text(clean_text(fact, 20)) for fact in facts),
+        Text(_build_text(row)),
+        Text(units.format_time(row.ns_per_op) if row.ns_per_op else ""),
+        Text(clean_text(shown, 160)),
+        Text("#" * round(BAR * (row.ns_per_op or 0.0) / scale), style=style),
+        Text("cannot tell" if row.place == "undecided" else row.place, style=style),
+        Text(steps),
+    ]
 
 
 def _build_text(row: ReleaseRow) -> str:
@@ -123,7 +141,11 @@ def _joined(join: Join) -> list[tuple[str, str]]:
             (v.name, f"{v.baseline or '-'} -> {v.candidate or '-'}{f' ({v.about})' if v.about else ''}")
             for v in join.node.versions
         ]
-        rows += [(f"config {d.subject}", _sides(d)) for d in join.node.config]
+        # Lists of Node's own source files and the like say nothing about speed.
+        decisive = [d for d in join.node.config if d.relevance == "code"]
+        rows += [(f"config {d.subject}", _sides(d)) for d in decisive]
+        if others := len(join.node.config) - len(decisive):
+            rows.append(("other config", f"{others} variables that decide no machine code"))
         rows += [(d.name, f"default {d.baseline} -> {d.candidate} ({d.about})") for d in join.node.defaults]
         if join.node.new_flags or join.node.gone_flags:
             rows.append(("V8 flags", f"{join.node.new_flags} new, {join.node.gone_flags} gone"))
@@ -146,7 +168,7 @@ def _commit_lines(result: Result) -> list[RenderableType]:
         Text(f"Commits {found.range}: {found.total:,}, all in commits.txt", style="bold"),
     ]
     parts += [
-        Text(clean_text(f"  {commit.sha[:10]} {commit.date} {commit.subject}", 160))
+        _indented(f"{commit.sha[:10]} {commit.date} {commit.subject}", 160)
         for commit in found.commits[:SHOWN_COMMITS]
     ]
     return parts

@@ -1,7 +1,7 @@
 """bisect.json: what a bisection found, in the words of the one who asked."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -52,6 +52,7 @@ class ReleaseRow(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect | None
     """Against the older end; None where it was not measured."""
     ns_per_op: float | None
+    """The older end's median over all steps, times the change: comparable however fast the machine was."""
     steps: tuple[int, ...]
     """Steps in which it was measured."""
     v8: str
@@ -154,9 +155,9 @@ def make_result(
     changes = tuple(_found(request, change, asked=n == 0) for n, change in enumerate(found.changes))
     outcome = _outcome(request, found)
     asked = changes[0] if changes else None
-    cost = _cost(folder, op)
-    rows = _rows(request, found, candidates, cost.ns_per_op)
     old = candidates.get(request.old, own_build=True)
+    cost = _cost(folder, op, "" if old is None else old.environment.id)
+    rows = _rows(request, found, candidates, cost.old_ns_per_op)
     named = asked if asked is not None and asked.named else None
     return Result(
         headline=_headline(request, outcome, asked, found, op),
@@ -239,13 +240,12 @@ def _headline(request: Request, outcome: Outcome, asked: Found | None, found: Bi
 class _Cost(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     elapsed_s: float
-    ns_per_op: dict[str, float]
-    """By environment."""
+    old_ns_per_op: float | None
 
 
-def _cost(folder: RunFolder, op: str) -> _Cost:
-    """What the steps took, and the median time per operation of each environment over them."""
-    logs: dict[str, list[float]] = {}
+def _cost(folder: RunFolder, op: str, old: str) -> _Cost:
+    """What the steps took, and the median time per operation of the older end over them."""
+    logs: list[float] = []
     rounds, elapsed_s = 0, 0.0
     for path in step_folders(folder):
         step = RunFolder(path)
@@ -255,14 +255,14 @@ def _cost(folder: RunFolder, op: str) -> _Cost:
             continue
         rounds += len(records)
         elapsed_s += sum(record.elapsed_s for record in records)
-        for environment, values in levels_of(step, plan, records, op).items():
-            logs.setdefault(environment, []).extend(values[np.isfinite(values)].tolist())
-    median = {environment: float(np.exp(np.median(values))) for environment, values in logs.items() if values}
-    return _Cost(rounds=rounds, elapsed_s=elapsed_s, ns_per_op=median)
+        values = levels_of(step, plan, records, op).get(old, np.empty(0))
+        logs += values[np.isfinite(values)].tolist()
+    median = float(np.exp(np.median(logs))) if logs else None
+    return _Cost(rounds=rounds, elapsed_s=elapsed_s, old_ns_per_op=median)
 
 
 def _rows(
-    request: Request, found: Bisection, candidates: Candidates, ns_per_op: Mapping[str, float]
+    request: Request, found: Bisection, candidates: Candidates, old_ns_per_op: float | None
 ) -> tuple[ReleaseRow, ...]:
     last = len(request.releases) - 1
     rows = []
@@ -276,7 +276,9 @@ def _rows(
                 published=release.published,
                 place=_place(request, found, index, last, skipped=release.version in candidates.skipped),
                 effect=None if level is None else effect(level),
-                ns_per_op=None if made is None else ns_per_op.get(made.environment.id),
+                ns_per_op=None
+                if level is None or old_ns_per_op is None
+                else old_ns_per_op * math.exp(level.estimate),
                 steps=steps,
                 v8="" if made is None else _two(made.environment.node.versions.get("v8", "")),
                 abi="" if made is None else made.environment.node.versions.get("modules", ""),
