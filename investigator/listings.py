@@ -40,6 +40,10 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequenc
     return table
 
 
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
 def plan(outline: Outline, *, json: bool) -> RenderableType:
     """What would run."""
     if json:
@@ -51,7 +55,7 @@ def plan(outline: Outline, *, json: bool) -> RenderableType:
     )
     minutes = units.format_minutes(outline.measuring_min)
     about = "" if minutes.startswith("less") else "about "
-    processes = f"{outline.rounds} of {outline.invocations_per_round} processes"
+    processes = f"{outline.rounds}, each of {_counted(outline.invocations_per_round, 'process', 'processes')}"
     facts = [
         ("Node", ", ".join(outline.nodes)),
         ("baseline", f"{outline.baseline} (measured twice a round: the A/A twin)"),
@@ -59,7 +63,7 @@ def plan(outline: Outline, *, json: bool) -> RenderableType:
         *([("addons", ", ".join(outline.addons))] if outline.addons else []),
         *([("fix", f"{outline.fix}, on the regressed Node")] if outline.fix else []),
         ("operations", f"{len(outline.operations)}: {' '.join(outline.operations)}"),
-        ("rounds", f"{processes}, {outline.passes} passes{extension}"),
+        ("rounds", f"{processes} with {_counted(outline.passes, 'pass', 'passes')}{extension}"),
         (
             "measuring",
             f"{about}{minutes}, plus downloads and builds the first time",
