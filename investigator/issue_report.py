@@ -1,5 +1,6 @@
 """``investigate report RUN --format issue``: write the texts, say what they are for, open them if asked."""
 
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -87,19 +88,27 @@ def write(
     target = folder.path if out is None else out
     for issue in found.issues:
         path = write_atomic(target / issue.name, issue.text.document.encode())
-        _say(issue, console)
+        _say(issue, folder, console)
         console.result(str(path))
         if asked.gh:
             _open(issue, console, confirm)
 
 
-def _say(issue: Issue, console: Console) -> None:
+def _say(issue: Issue, folder: RunFolder, console: Console) -> None:
     text = issue.text
     console.note(f"title: {text.title}")
     if text.warning is not None:
         console.warning(f"the evidence speaks against this tracker, and the text says so: {text.warning}")
+    for command in text.missing:
+        console.note(f"the text leaves open what this answers: {_on(command, folder)}")
     if text.tracker.url:
         console.note(f"file it at {text.tracker.url}")
+
+
+def _on(command: str, folder: RunFolder) -> str:
+    """The command line with this run's folder in it."""
+    words = shlex.split(command)
+    return shlex.join([str(folder.path) if word == "RUN" else word for word in words])
 
 
 def _open(issue: Issue, console: Console, confirm: Callable[[str], bool]) -> None:

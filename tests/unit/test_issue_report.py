@@ -74,6 +74,7 @@ def test_a_text_for_each_regression_in_the_run_folder(folder: RunFolder) -> None
     assert result.exit_code == 0, result.stderr
     assert result.stdout.split() == [str(folder.path / NAME)]
     assert "title: better-sqlite3-multiple-ciphers: reading 50 rows" in result.stderr
+    assert f"investigate repro {folder.path} --op select_range" in " ".join(result.stderr.split())
     text = (folder.path / NAME).read_text()
     found = regenerate(folder, write=False).attributions[0]
     assert f"{found.change_pct:+.1f} %" in text

@@ -8,6 +8,7 @@ Neither better-sqlite3 nor better-sqlite3-multiple-ciphers has a template.
 
 import html
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from investigator.report.issue import sections
 from investigator.report.issue.again import of_run, rerun
 from investigator.report.issue.checklist import checklist
-from investigator.report.issue.interval import release_interval
+from investigator.report.issue.interval import bisect_command, release_interval
 from investigator.report.issue.material import Material, Reproduction
 from investigator.report.issue.method import interval_line, method, one_call, screened
 from investigator.report.issue.provenance import (
@@ -54,6 +55,8 @@ class IssueText(msgspec.Struct, frozen=True, kw_only=True):
     """Markdown; ends with a newline."""
     warning: str | None
     """Why the evidence speaks against this tracker; also in the body."""
+    missing: tuple[str, ...] = ()
+    """Command lines that would answer what the body has to leave open, with ``RUN`` for the run's folder."""
 
     @property
     def document(self) -> str:
@@ -74,7 +77,17 @@ def compose(material: Material, target: Target) -> IssueText:
         title=title_for_v8(material) if target == "v8" else title(material),
         body=write(material, judged).rstrip() + "\n",
         warning=None if judged.fits else judged.sentence,
+        missing=tuple(_missing(material)),
     )
+
+
+def _missing(material: Material) -> Iterator[str]:
+    if material.attribution is None:
+        yield of_run("explain", material)
+    if material.reproductions is None:
+        yield of_run("repro", material)
+    if material.bisected is None and release_interval(material).last_good:
+        yield bisect_command(material)
 
 
 # -- nodejs/node --------------------------------------------------------------------------------------------
