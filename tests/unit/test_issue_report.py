@@ -3,12 +3,15 @@
 import io
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from investigator import cli, issue_report, measure, results
@@ -22,13 +25,16 @@ from investigator.host import host_facts
 from investigator.issue_report import Asked
 from investigator.prepare import PLAN_SCHEMA, StoredPlan
 from investigator.profiling.profiler import Profiler
+from investigator.report.issue.forms import compose
 from investigator.results import RUN_SCHEMA, RunRecord, regenerate
 from investigator.store import RunFolder
 from tests.fakes.worker_engine import WorkerEngine
+from tests.unit import issue_synthetic as made
 from tests.unit.test_explain import screened
 from tests.unit.test_issue_gh import called, install
 from tests.unit.test_measure import BASE, OTHER, bench_of, cost
 
+COMMANDS = re.compile(r"`(investigate [^`]+)`|^(investigate .+)$", re.MULTILINE)
 NAME = f"issue-node-select_range--{OTHER}.md"
 
 
@@ -193,3 +199,21 @@ def test_gh_asks_at_a_real_terminal(folder: RunFolder, tmp_path: Path) -> None:
 def test_without_a_tracker_nothing_is_written(folder: RunFolder) -> None:
     with pytest.raises(UsageError):
         issue_report.write(folder, Asked(), None, Console(), lambda _question: False)
+
+
+def test_every_command_in_the_texts_exists() -> None:
+    """What a text tells others to type is known to the command line, option by option."""
+    commands = get_command(cli.app).commands  # type: ignore[attr-defined]
+    said: set[str] = set()
+    for material in (made.material(), made.pure_js(), made.of_addons(), made.material("unknown")):
+        bare = msgspec.structs.replace(material, attribution=None)
+        for known in (material, bare):
+            text = compose(known, "node").body
+            said |= {span or line for span, line in COMMANDS.findall(text)}
+    names = {shlex.split(line)[1] for line in said}
+    assert names >= {"sqlite", "bisect", "ablate", "explain", "validate", "repro"}
+    for line in said:
+        _, name, *words = shlex.split(line)
+        options = {option for parameter in commands[name].params for option in parameter.opts}
+        given = {word for word in words if word.startswith("--")}
+        assert given <= options, line

@@ -327,7 +327,7 @@ def _details(material: Material) -> list[tuple[str, str]]:
         ("Addon", addon(material)),
         ("Raw values", "\n\n".join(raw)),
         ("Other comparisons of the run", sections.others(material) if material.others else ""),
-        ("Measured with", _measured_with(material)),
+        ("Releases of the run, and how to measure again", _measured_with(material)),
     ]
     return [(name, body) for name, body in parts if body]
 
@@ -343,7 +343,7 @@ def _causes(material: Material, causes: list[str]) -> str:
 def _measured_with(material: Material) -> str:
     interval = release_interval(material)
     releases = "; ".join(f"{told(r.name)} {r.says}" for r in interval.readings)
-    said = f"{told(material.tool)}, run begun {told(material.started_at)}. Releases in the run: {releases}."
+    said = f"Measured with {told(material.tool)}, run begun {told(material.started_at)}. Releases in the run: {releases}."
     return f"{said} Again:\n\n{block(rerun(material))}"
 
 
