@@ -11,7 +11,14 @@ from investigator.errors import StoredFileError
 from investigator.naming import addon_name
 from investigator.plan import Environment, Plan
 from investigator.report.issue.material import Bisected, Reproduction, Reproductions
-from investigator.repro.manifest import COMMAND, DEPENDENCY_FREE, Program, folder_of, read_manifest
+from investigator.repro.manifest import (
+    COMMAND,
+    DEPENDENCY_FREE,
+    Program,
+    ProgramKind,
+    folder_of,
+    read_manifest,
+)
 from investigator.store import RunFolder, read_json
 
 BISECT_FILE: Final = "bisect.json"
@@ -56,15 +63,16 @@ def _reproduction(folder: Path, program: Program, addon: str) -> Reproduction:
 def _command(program: Program, addon: str) -> str:
     """What one types, beside the files, to run the program with one version."""
     script = next((Path(name).name for name in program.files if name.endswith((".mjs", ".js"))), "")
-    ways: dict[str, str] = {
-        "js": f"node {script}",
-        "node_sqlite": f"node {script}",
-        "v8_addon": f"npx node-gyp rebuild && node {script}",
-        "napi_addon": f"npx node-gyp rebuild && node {script}",
-        "real": f"npm install {addon} && node {script}",
+    ways: dict[ProgramKind, str] = {
+        "js": "node",
+        "node_sqlite": "node",
+        "v8_addon": "npx node-gyp rebuild && node",
+        "napi_addon": "npx node-gyp rebuild && node",
+        "real": f"npm install {addon} && node",
     }
-    known = ways.get(program.kind, "") if script else ""
-    return known or f"{COMMAND} {program.name}"
+    if script and program.kind in ways:
+        return f"{ways[program.kind]} {script}"
+    return f"{COMMAND} {program.name}"
 
 
 def _text(folder: Path, name: str) -> str:

@@ -343,8 +343,8 @@ def _causes(material: Material, causes: list[str]) -> str:
 def _measured_with(material: Material) -> str:
     interval = release_interval(material)
     releases = "; ".join(f"{told(r.name)} {r.says}" for r in interval.readings)
-    said = f"Measured with {told(material.tool)}, run begun {told(material.started_at)}. Releases in the run: {releases}."
-    return f"{said} Again:\n\n{block(rerun(material))}"
+    tool = f"Measured with {told(material.tool)}, run begun {told(material.started_at)}"
+    return f"{tool}. Releases in the run: {releases}. Again:\n\n{block(rerun(material))}"
 
 
 def _heading(label: str, text: str) -> str:
