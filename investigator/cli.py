@@ -31,7 +31,7 @@ from investigator.bisect import options as bisecting
 from investigator.bisect import render as bisection_text
 from investigator.bisect import run as bisection
 from investigator.bisect.request import Wanted, is_bisection
-from investigator.bisect.result import Result
+from investigator.bisect.result import RESULT_FILE, Result
 from investigator.console import Console
 from investigator.errors import (
     EXIT_GATE_UNDECIDED,
@@ -585,7 +585,7 @@ def _measured_run(run: str) -> RunFolder:
 
 def _finish_bisection(console: Console, folder: RunFolder, result: Result, *, json: bool) -> None:
     console.result(
-        encode_json(msgspec.to_builtins(result)).decode()
+        (folder.path / RESULT_FILE).read_text("utf-8")
         if json
         else bisection_text.terminal(result, str(folder.path))
     )

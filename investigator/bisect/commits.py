@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,15 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     sha: str
     date: str
     subject: str
+
+
+LIKELY: Final[Mapping[str, tuple[str, ...]]] = {
+    "node": ("deps/v8", "deps/simdutf", "deps/uv", "src"),
+    "addon": ("src", "lib", "deps", "binding.gyp"),
+}
+"""Folders whose commits are shown first: what native code and V8 are made of."""
+SHOWN: Final = 200
+"""Commits that bisect.json keeps."""
 
 
 class Commits(msgspec.Struct, frozen=True, kw_only=True):

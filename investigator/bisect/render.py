@@ -163,15 +163,17 @@ def _commit_lines(result: Result) -> list[RenderableType]:
         return []
     if found.reason:
         return [Text(""), Text(clean_text(f"Commits: {found.reason}", 400))]
-    parts: list[RenderableType] = [
-        Text(""),
-        Text(f"Commits {found.range}: {found.total:,}, all in commits.txt", style="bold"),
-    ]
+    parts: list[RenderableType] = [Text(""), Text(_commit_title(result, found), style="bold")]
     parts += [
         _indented(f"{commit.sha[:10]} {commit.date} {commit.subject}", 160)
         for commit in found.commits[:SHOWN_COMMITS]
     ]
     return parts
+
+
+def _commit_title(result: Result, found: Commits) -> str:
+    touching = f"{found.total:,} of them touch {', '.join(found.paths)}"
+    return f"Commits {found.range}: {result.commits_total:,}, all in commits.txt; {touching}"
 
 
 # -- Markdown -----------------------------------------------------------------------------------------------
@@ -204,7 +206,12 @@ def _markdown(result: Result) -> Iterator[str]:
     if result.join is not None:
         yield from _join_table(result.join)
     if result.commits is not None:
-        yield from _commits(result.commits)
+        yield from _commits(result, result.commits)
+    if result.measured_on:
+        yield "## Where it ran"
+        yield ""
+        yield from (f"- {name}: {escape_markdown(text, 300)}" for name, text in result.measured_on)
+        yield ""
     yield "## How to read it"
     yield ""
     for note in (*result.notes, *_METHOD):
@@ -241,12 +248,12 @@ def _join_table(join: Join) -> Iterator[str]:
     yield ""
 
 
-def _commits(found: Commits) -> Iterator[str]:
+def _commits(result: Result, found: Commits) -> Iterator[str]:
     yield "## Commits"
     yield ""
-    yield escape_markdown(found.reason or f"{found.range}: {found.total:,}, all in commits.txt", 400)
+    yield escape_markdown(found.reason or _commit_title(result, found), 400)
     yield ""
-    for commit in found.commits[:SHOWN_COMMITS]:
+    for commit in found.commits[: 4 * SHOWN_COMMITS]:
         yield f"- {escape_markdown(f'{commit.sha[:10]} {commit.date} {commit.subject}', 240)}"
     yield ""
 

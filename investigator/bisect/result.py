@@ -9,10 +9,9 @@ import numpy as np
 
 from investigator import measure, units
 from investigator.addons import AddonPackage
-from investigator.bisect import commits
 from investigator.bisect.candidates import Candidate, Candidates
 from investigator.bisect.commits import Commits
-from investigator.bisect.request import Find, Request, git_folder
+from investigator.bisect.request import Find, Request
 from investigator.bisect.steps import levels_of, step_folders
 from investigator.causes.build import BuildDifference, compare_builds
 from investigator.causes.changes import NodeChanges, changes_between
@@ -26,8 +25,6 @@ from investigator.store import RunFolder
 
 RESULT_SCHEMA: Final = 1
 RESULT_FILE: Final = "bisect.json"
-MOST_COMMITS: Final = 500
-"""In bisect.json; commits.txt has all."""
 
 Outcome = Literal["found", "range", "no_difference", "reversed"]
 Place = Literal["good", "bad", "between", "undecided", "skipped", "not measured"]
@@ -120,7 +117,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     measuring_s: float
     join: Join | None
-    commits: Commits | None
+    commits: Commits | None = None
+    """Where a clone was given: those that touch what the operation may depend on."""
+    commits_total: int = 0
+    """All between the two; commits.txt lists them."""
+    measured_on: tuple[tuple[str, str], ...] = ()
+    """Machine and engine: name and text."""
     notes: tuple[str, ...]
 
 
@@ -179,7 +181,6 @@ def make_result(
         rounds=cost.rounds,
         measuring_s=round(cost.elapsed_s, 1),
         join=None if asked is None else _join(request, asked, candidates, engine),
-        commits=None if asked is None else _commits(request, asked),
         notes=tuple(_notes(request, found, rows)),
     )
 
@@ -367,11 +368,6 @@ def _packages(one: AddonPackage | None, other: AddonPackage | None) -> list[Buil
 
 def _api(package: AddonPackage) -> str:
     return "V8" if package.napi is None else f"Node-API {package.napi}"
-
-
-def _commits(request: Request, asked: Found) -> Commits | None:
-    clone = git_folder(request.git)
-    return None if clone is None else commits.commits_between(clone, asked.last, asked.first)
 
 
 # -- what weakens it ----------------------------------------------------------------------------------------

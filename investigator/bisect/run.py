@@ -12,12 +12,12 @@ alone, so a resumed one asks the same releases in the same order.
       bisect.json report.md plot.svg plot.png commits.txt
 """
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from investigator import prepare
+from investigator import prepare, units
 from investigator.bisect import commits, render
 from investigator.bisect.candidates import Candidates
 from investigator.bisect.request import (
@@ -37,11 +37,15 @@ from investigator.errors import InterruptedRunError, NothingBuiltError, UsageErr
 from investigator.measure import Bench, Calibration
 from investigator.observer import Observer
 from investigator.prepare import RESOLVED_SCHEMA, Resolved, StoredPlan
+from investigator.results import RunRecord
 from investigator.rounds import learn_pace
-from investigator.spec import Spec, dump_spec
-from investigator.stats.bisection import Step, bisect
+from investigator.spec import Spec, dump_spec, load_spec, with_paths
+from investigator.stats.bisection import SEARCH_LOOKS, VERIFY_LOOKS, Step, bisect
 from investigator.store import RunFolder, create_run
+from investigator.text import clean_text
 from investigator.workflow import measuring, opened, set_up
+
+ENGINE_FACTS: Final = ("engine", "version", "image", "network", "user")
 
 
 def start(wanted: Wanted, base: Spec, out: Path | None, observer: Observer) -> tuple[RunFolder, Result]:
@@ -56,7 +60,7 @@ def start(wanted: Wanted, base: Spec, out: Path | None, observer: Observer) -> t
     request, spec = make_request(wanted, base, prepare.likely_engine(base), observer)
     if out is not None and is_bisection(RunFolder(out)):
         folder = RunFolder(out)
-        _refuse_other(read_request(folder), request, out)
+        _refuse_other(folder, request, spec)
         folder.write_json(FILE, "bisect-request", REQUEST_SCHEMA, request)
         return folder, resume(folder, observer)
     resolved = prepare.resolve(spec, observer, prepare.likely_engine(spec))
@@ -88,11 +92,21 @@ def _run_id(spec: Spec) -> str:
     return prepare.new_run_id(spec).replace(f"-{spec.command}-", "-bisect-")
 
 
-def _refuse_other(stored_request: Request, request: Request, out: Path) -> None:
+def _refuse_other(folder: RunFolder, request: Request, spec: Spec) -> None:
     """The same question may be asked again, with another clone or more steps; another one may not."""
-    free = {"git": None, "most_steps": None}
-    if msgspec.structs.replace(stored_request, **free) != msgspec.structs.replace(request, **free):
-        raise UsageError(f"{out} holds another bisection; choose another folder with --out.")
+    begun = (read_request(folder), load_spec(folder.path / "spec.toml"))
+    if _comparable(*begun) != _comparable(request, spec):
+        raise UsageError(f"{folder.path} holds another bisection; choose another folder with --out.")
+
+
+def _comparable(request: Request, spec: Spec) -> tuple[Request, Spec]:
+    """What makes a bisection another one; files were copied into its folder and have other names there."""
+    names = tuple(Path(name).name for name in spec.workloads)
+    plain = with_paths(spec, lambda name: Path(name).name)
+    return (
+        msgspec.structs.replace(request, git=None, most_steps=None),
+        msgspec.structs.replace(plain, workloads=names, patch=None if spec.patch is None else "patch"),
+    )
 
 
 def _tell(request: Request, observer: Observer) -> None:
@@ -121,20 +135,25 @@ def _search(
 ) -> Result:
     stored_plan = _ends(prepare.prepare(spec, resolved, folder, engine, observer))
     op = _only_operation(stored_plan)
-    bench, _ = set_up(stored_plan, folder, engine, observer)
+    bench, record = set_up(stored_plan, folder, engine, observer)
     calibration = learn_pace(bench, stored_plan.failures)
     if calibration.failures:
         first = calibration.failures[0]
         raise NothingBuiltError(f"{first.environment} cannot be measured, and it is an end: {first.reason}")
     result = search(bench, calibration, request, op)
+    result = _with_commits(request, result, folder)
+    result = msgspec.structs.replace(result, measured_on=_machine(record))
     folder.write_json(RESULT_FILE, "bisect", RESULT_SCHEMA, result)
-    _write_reports(folder, result)
+    folder.write("report.md", render.markdown(result).encode())
+    for name, data in render.pictures(result).items():
+        folder.write(name, data)
     return result
 
 
 def search(bench: Bench, calibration: Calibration, request: Request, op: str) -> Result:
     """Bisect between the two environments of a bench, which are the ends; finished rounds are only read."""
     candidates = Candidates(bench, request)
+    bench.observer.note(_forecast(len(request.releases), calibration))
 
     def tell(step: Step, bracket: tuple[int, int], left: int) -> None:
         bench.observer.note(render.step_line(request, step, bracket, left))
@@ -172,10 +191,36 @@ def _only_operation(plan: StoredPlan) -> str:
     return names[0]
 
 
-def _write_reports(folder: RunFolder, result: Result) -> None:
-    folder.write("report.md", render.markdown(result).encode())
-    for name, data in render.pictures(result).items():
-        folder.write(name, data)
-    if result.commits is not None and result.commits.commits:
-        lines: Sequence[str] = [f"{c.sha} {c.date} {c.subject}" for c in result.commits.commits]
-        folder.write("commits.txt", ("\n".join(lines) + "\n").encode())
+def _forecast(count: int, calibration: Calibration) -> str:
+    """How long it takes where the machine is quiet."""
+    ends_s = sum(calibration.invocation_s.values())
+    searching_s = (count - 1).bit_length() * SEARCH_LOOKS[0] * ends_s * 1.5
+    minutes = (searching_s + VERIFY_LOOKS[0] * ends_s * 2.0) / 60.0
+    shown = units.format_minutes(minutes)
+    return f"about {shown} of measuring, more where it is noisy, plus downloads and builds"
+
+
+def _with_commits(request: Request, result: Result, folder: RunFolder) -> Result:
+    """Join the commits between the neighbours from the user's clone, where one was given."""
+    clone = git_folder(request.git)
+    if clone is None or not result.changes:
+        return result
+    asked = result.changes[0]
+    every = commits.commits_between(clone, asked.last, asked.first)
+    likely = commits.commits_between(clone, asked.last, asked.first, commits.LIKELY[request.axis])
+    if every.commits:
+        lines = "".join(f"{c.sha} {c.date} {c.subject}\n" for c in every.commits)
+        folder.write("commits.txt", lines.encode())
+    kept = msgspec.structs.replace(likely, commits=likely.commits[: commits.SHOWN])
+    return msgspec.structs.replace(result, commits=kept, commits_total=every.total)
+
+
+def _machine(record: RunRecord) -> tuple[tuple[str, str], ...]:
+    host, engine = record.host, record.engine
+    facts = (
+        ("started", record.started_at),
+        ("processor", f"{host.cpu_model}, {host.cores_usable} usable"),
+        ("system", f"{host.distribution}, {host.kernel}, {host.virtualisation}"),
+        ("engine", ", ".join(f"{name} {text}" for name, text in engine.items() if name in ENGINE_FACTS)),
+    )
+    return tuple((name, clean_text(text, 200)) for name, text in facts)

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,7 @@ from investigator.addons import AddonPackage
 from investigator.bisect import candidates as candidates_module
 from investigator.bisect import render, run
 from investigator.bisect import request as request_module
-from investigator.bisect.commits import check_clone, commits_between
+from investigator.bisect.commits import LIKELY, check_clone, commits_between
 from investigator.bisect.request import Request, Wanted, make_request
 from investigator.bisect.result import Result
 from investigator.build import AddonBuild, BuildFailure
@@ -22,7 +22,7 @@ from investigator.engine.interface import Engine
 from investigator.errors import HostUnfitError, UsageError
 from investigator.invoke import Surroundings
 from investigator.measure import Bench, Calibration, calibrate, read_rounds
-from investigator.nodes import sources
+from investigator.nodes import dist, sources
 from investigator.nodes.history import Release
 from investigator.nodes.interface import NodeBuild, NodeRequest, ResolvedNode
 from investigator.nodes.npm import NpmNodes
@@ -30,9 +30,10 @@ from investigator.observer import NullObserver, Observer
 from investigator.operations import Operation
 from investigator.options import Choices, make_spec
 from investigator.plan import Environment, Plan, environment_id
-from investigator.spec import Spec
+from investigator.spec import Spec, dump_spec
 from investigator.stats import bisection
 from investigator.store import RunFolder
+from tests.fakes.dist_site import DistSite, serve
 from tests.fakes.worker_engine import WorkerEngine
 
 OP = "select_range"
@@ -469,6 +470,54 @@ def test_the_command_line_says_what_is_wrong() -> None:
     assert done.exit_code == 2
 
 
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DistSite]:
+    monkeypatch.setenv("INVESTIGATE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    dist._releases.cache_clear()
+    dist._sums.cache_clear()
+    with serve(tmp_path / "site") as serving:
+        yield serving
+
+
+def test_nightlies_of_a_site_are_bisected_by_date(site: DistSite) -> None:
+    names = [f"25.0.0-nightly2025060{day}{str(day) * 10}" for day in (1, 2, 3, 4)]
+    for name in ("24.9.0", *names):
+        site.publish(name, platform=sources.platform_for("docker"))
+    wanted = Wanted(
+        good=f"dist:{site.url}@{names[0]}",
+        bad=f"dist:{site.url}@{names[3]}",
+        op="json_parse",
+        find="regression",
+    )
+    request, spec = make_request(wanted, PLAIN, "docker", NullObserver())
+    assert [release.version for release in request.releases] == names
+    assert spec.versions == (f"dist:{site.url}@{names[0]}", f"dist:{site.url}@{names[3]}")
+    found = request_module.node_at(request, names[1], "docker", NullObserver())
+    assert (found.version, found.request.location) == (names[1], site.url)
+
+
+def test_a_site_and_npm_do_not_mix(site: DistSite) -> None:
+    wanted = Wanted(good="24.9.0", bad=f"dist:{site.url}@24.10.0", op="json_parse", find="regression")
+    with pytest.raises(UsageError, match="two places"):
+        make_request(wanted, PLAIN, "docker", NullObserver())
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_folder_goes_on_with_the_same_question_only(tmp_path: Path) -> None:
+    request, spec = asked()
+    folder = RunFolder(tmp_path)
+    folder.write_json("request.json", "bisect-request", 1, request)
+    folder.write("spec.toml", dump_spec(spec))
+    run._refuse_other(folder, msgspec.structs.replace(request, most_steps=3, git="x"), spec)
+    for other, others in (
+        (msgspec.structs.replace(request, op="insert_row"), spec),
+        (request, msgspec.structs.replace(spec, cipher="aes256cbc")),
+    ):
+        with pytest.raises(UsageError, match="another bisection"):
+            run._refuse_other(folder, other, others)
+
+
 # -- commits ------------------------------------------------------------------------------------------------
 
 
@@ -496,6 +545,7 @@ def test_commits_between_two_tags(clone: Path) -> None:
     found = commits_between(clone, "24.0.0", "24.2.0")
     assert [commit.subject for commit in found.commits] == ["src: <b>|x", "deps: update V8 to 13.6"]
     assert (found.total, found.reason) == (2, "")
+    assert commits_between(clone, "24.0.0", "24.2.0", LIKELY["node"]).total == 0
 
 
 def test_a_missing_tag_is_a_reason(clone: Path) -> None:
