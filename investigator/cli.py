@@ -23,6 +23,7 @@ from investigator import (
     listings,
     options,
     results,
+    slopes,
     validating,
     workflow,
 )
@@ -442,6 +443,13 @@ def audit(
             out=out,
         )
         console.result(audit_command.text_of(audit_command.run_audit(request, console), json=json))
+
+
+@app.command(name="slopes", rich_help_panel="Read")
+def slopes_command(run: RunArgument, json: options.Json = False) -> None:
+    """Say what a call costs, and what each row, cell, character or byte of it, by version, from a run."""
+    with _program(quiet=json) as console:
+        console.result(slopes.text(open_run(run), json=json))
 
 
 @app.command(rich_help_panel="Look around")

@@ -1,6 +1,7 @@
 """The catalogue of built-in operations: names, families and files. Names are part of the output format."""
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -164,6 +165,10 @@ CATALOGUE = (*SQLITE, *JS, *REPLAYS, *PRIMITIVES, *CORE)
 BY_NAME_ONLY: frozenset[Family] = frozenset({"boundary", "core"})
 """Families that explain others: never part of ``all`` or ``essential``."""
 
+_SIZE = re.compile(
+    r"(?P<series>[a-z0-9_.]*[a-z])_(?P<size>[0-9]{1,7})(?:(?P<thousands>k)|x(?P<columns>[0-9]{1,4}))?"
+)
+
 _BY_NAME = {operation.name: operation for operation in CATALOGUE}
 
 
@@ -180,7 +185,8 @@ def offered(command: Literal["sqlite", "js"]) -> tuple[Operation, ...]:
 def choose(names: Sequence[str], offered: Sequence[Operation]) -> tuple[Operation, ...]:
     """Return the operations that ``--ops`` names, in the order of `offered`, each once.
 
-    `names` holds operations, ``essential`` or ``all`` in any mixture.
+    `names` holds operations, ``essential``, ``all`` or the name of a series (``row_bulk``: all of its sizes)
+    in any mixture.
 
     Raises:
         UsageError: a name that is none of these, with the nearest ones.
@@ -189,8 +195,35 @@ def choose(names: Sequence[str], offered: Sequence[Operation]) -> tuple[Operatio
     return tuple(operation for operation in offered if operation.name in chosen)
 
 
+class Sized(msgspec.Struct, frozen=True, kw_only=True):
+    """What the name of an operation says about its size."""
+
+    series: str
+    """The name without its size: ``row_bulk``, ``bind_text_ascii``."""
+    size: int
+    """Rows, characters or bytes."""
+    columns: int | None = None
+    """Of each row, in a grid of rows and columns; None where there is one size only."""
+
+
+def sized(name: str) -> Sized | None:
+    """Read ``row_bulk_50x4``, ``utf8_value_ascii_2k``, ``select_blob_100k``; None where there is no size."""
+    found = _SIZE.fullmatch(name)
+    if found is None:
+        return None
+    columns = found.group("columns")
+    return Sized(
+        series=found.group("series"),
+        size=int(found.group("size")) * (1000 if found.group("thousands") else 1),
+        columns=int(columns) if columns else None,
+    )
+
+
 def _expand(wanted: str, offered: Sequence[Operation]) -> list[str]:
     known = [operation.name for operation in offered]
+    series = [name for name in known if (size := sized(name)) is not None and size.series == wanted]
+    if len(series) > 1:
+        return series
     if wanted == "all":
         return [operation.name for operation in offered if operation.family not in BY_NAME_ONLY]
     if wanted == "essential":

@@ -27,7 +27,7 @@ LAYERS = (
     {"report", "gate"},
     {"results"},
     {"stored_run"},
-    {"exports", "compare"},
+    {"exports", "compare", "slopes"},
     {"rounds"},
     {"ablate"},
     {"issues", "issue_sources"},

@@ -15,8 +15,7 @@ GRID = [(rows, columns) for rows in (1, 50, 200) for columns in (1, 4, 12)]
 def grid(call: float, row: float, cell: float, noise: np.random.Generator | None = None) -> list[Point]:
     return [
         Point(
-            rows=rows,
-            columns=columns,
+            terms=(rows, rows * columns),
             ns_per_call=(call + row * rows + cell * rows * columns)
             * (1.0 if noise is None else float(noise.lognormal(0.0, 0.01))),
         )
@@ -41,10 +40,10 @@ def test_a_plane_is_found_exactly(call: float, row: float, cell: float) -> None:
     [
         [],
         grid(100.0, 10.0, 1.0)[:2],
-        [p for p in grid(100.0, 10.0, 1.0) if p.rows == 50],
-        [p for p in grid(100.0, 10.0, 1.0) if p.columns == 4],
-        [*grid(100.0, 10.0, 1.0), Point(rows=3, columns=3, ns_per_call=0.0)],
-        [*grid(100.0, 10.0, 1.0), Point(rows=3, columns=3, ns_per_call=math.nan)],
+        [p for p in grid(100.0, 10.0, 1.0) if p.terms[0] == 50],
+        [p for p in grid(100.0, 10.0, 1.0) if p.terms[1] == 4 * p.terms[0]],
+        [*grid(100.0, 10.0, 1.0), Point(terms=(3, 9), ns_per_call=0.0)],
+        [*grid(100.0, 10.0, 1.0), Point(terms=(3, 9), ns_per_call=math.nan)],
     ],
     ids=["none", "two", "one row count", "one column count", "no time", "not a number"],
 )
@@ -55,7 +54,7 @@ def test_too_little_gives_no_fit(points: list[Point]) -> None:
 
 def test_a_bend_shows_in_the_residual() -> None:
     bent = [
-        Point(rows=p.rows, columns=p.columns, ns_per_call=p.ns_per_call * (2.0 if p.rows == 200 else 1.0))
+        Point(terms=p.terms, ns_per_call=p.ns_per_call * (2.0 if p.terms[0] == 200 else 1.0))
         for p in grid(100.0, 80.0, 20.0)
     ]
     found = fit(bent)
@@ -69,21 +68,28 @@ def test_only_the_coefficient_that_changed_differs() -> None:
     candidate = [grid(300.0, 150.0, 60.0, noise) for _ in range(12)]
     found = compare_slopes(baseline, candidate, 0.95)
     assert found is not None
-    assert found.cell.estimate == pytest.approx(20.0, rel=0.1)
-    assert found.cell.low > 15.0
-    assert found.row.low < 0.0 < found.row.high
-    assert found.call.low < 0.0 < found.call.high
-    assert found.cell.rounds == 12
+    call, row, cell = found.coefficients
+    assert cell.estimate == pytest.approx(20.0, rel=0.1)
+    assert cell.low > 15.0
+    assert row.low < 0.0 < row.high
+    assert call.low < 0.0 < call.high
+    assert cell.rounds == 12
 
 
 def test_a_round_without_a_fit_is_left_out() -> None:
     whole = grid(300.0, 150.0, 40.0)
     found = compare_slopes([whole, whole[:2]], [whole, whole], 0.95)
     assert found is not None
-    assert found.row.rounds == 1
-    assert not found.row.bounded
+    assert {each.rounds for each in found.coefficients} == {1}
+    assert not found.coefficients[0].bounded
 
 
 def test_rounds_must_be_the_same() -> None:
     with pytest.raises(ValueError, match="zip"):
         compare_slopes([grid(1.0, 1.0, 1.0)], [], 0.95)
+
+
+def test_a_line_has_two_coefficients() -> None:
+    found = fit([Point(terms=(size,), ns_per_call=30.0 + 0.5 * size) for size in (20, 200, 2000)])
+    assert found is not None
+    assert found.values == pytest.approx((30.0, 0.5))
