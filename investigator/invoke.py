@@ -404,10 +404,8 @@ def _whole(environment: Environment, invocation: Invocation, stage: str, reason:
 
 
 def _reason(outcome: Outcome, fallen: protocol.Failed | None, damage: str | None) -> str:
-    if outcome.timed_out:
-        return f"did not end within {outcome.elapsed_s:.0f} s and was killed; it hangs or is far too large."
-    if outcome.out_of_memory:
-        return "was killed because it used more memory than the task may; make the workload smaller."
+    if (limit := _limit_reached(outcome)) is not None:
+        return limit
     if fallen is not None:
         return f"the worker could not go on in {fallen.stage}: {fallen.message}"
     told = _said(outcome.stderr)
@@ -418,6 +416,20 @@ def _reason(outcome: Outcome, fallen: protocol.Failed | None, damage: str | None
     if damage is not None:
         return f"the worker ended with status {code}, but {damage}{said}."
     return f"the worker ended early with status {code}{said}."
+
+
+def _limit_reached(outcome: Outcome) -> str | None:
+    """What ended a process that took too long or too much."""
+    if outcome.timed_out:
+        return f"did not end within {outcome.elapsed_s:.0f} s and was killed; it hangs or is far too large."
+    if outcome.out_of_memory:
+        return "was killed because it used more memory than the task may; make the workload smaller."
+    if "heap out of memory" in outcome.stderr:
+        return (
+            "ran out of JavaScript heap; make the workload smaller, or the heap larger with "
+            "--node-flags=--max-old-space-size=MEBIBYTES."
+        )
+    return None
 
 
 def _said(stderr: str) -> str:

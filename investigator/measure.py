@@ -436,7 +436,8 @@ def _until_whole(
         for remark in result.remarks:
             bench.observer.warning(f"{job.environment}: {remark}")
         for failure in result.failures:
-            bench.observer.warning(f"{failure.environment}: {failure.reason}")
+            cell = failure.environment if failure.op is None else f"{failure.environment} {failure.op}"
+            bench.observer.warning(f"{cell}: {failure.reason}")
         job = msgspec.structs.replace(
             job, operations=tuple(op for op in job.operations if op != result.culprit)
         )

@@ -193,6 +193,20 @@ def test_it_gets_no_third_chance_and_none_for_hanging(
     assert [failure.op for failure in result.failures] == [None]
 
 
+def test_a_full_heap_is_told_with_what_helps(tmp_path: Path) -> None:
+    said = "<--- Last few GCs --->\nFATAL ERROR: Reached heap limit - JavaScript heap out of memory"
+
+    def spoil(lines: Lines, _process: int) -> Outcome:
+        del lines[3:]
+        return Outcome(exit_code=134, stderr=f"{said}\n----- Native stack trace -----\n 1: 0xb7c f [node]\n")
+
+    result, _ = invoked(tmp_path, spoil)
+    [failure] = result.failures
+    assert failure.op == result.culprit
+    assert "ran out of JavaScript heap" in failure.reason
+    assert "--max-old-space-size" in failure.reason
+
+
 def test_an_impostor_gets_no_second_chance(tmp_path: Path) -> None:
     def spoil(lines: Lines, _process: int) -> Outcome:
         del lines[1:]
