@@ -47,8 +47,9 @@ def written_files() -> set[str]:
     names: set[str] = set()
     for path in (ROOT / "investigator").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            writes = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            if not writes or node.func.attr not in {"write", "write_json"} or not node.args:
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+                continue
+            if node.func.attr not in {"write", "write_json"}:
                 continue
             first = node.args[0]
             last = first.values[-1] if isinstance(first, ast.JoinedStr) else first
