@@ -15,7 +15,7 @@ from investigator.attributed import folder_of, read_explained
 from investigator.attribution.layers import Attribution
 from investigator.build import AddonBuild
 from investigator.causes.ablation import ABLATION_SCHEMA, AblationReport
-from investigator.causes.build import BuildDifference, compare_builds, config_differences, read_config
+from investigator.causes.build import BuildDifference, compare_builds, config_differences, public_config
 from investigator.issue_sources import bisected, reproductions
 from investigator.plan import Environment, Plan
 from investigator.records import analyse_table, read_samples
@@ -193,7 +193,7 @@ def _config(
     recorded: Mapping[str, Mapping[str, str]], low: Environment, high: Environment
 ) -> tuple[BuildDifference, ...] | None:
     """As recorded; of older runs from the builds, as long as they are in the cache."""
-    one, other = (recorded.get(e.id) or read_config(e.node.directory) for e in (low, high))
+    one, other = (recorded.get(e.id) or public_config(e.node.directory) for e in (low, high))
     if not one or not other:
         return None
     return tuple(sorted(config_differences(one, other), key=lambda d: d.relevance != "code"))

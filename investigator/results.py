@@ -72,7 +72,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a measured process sees. None in older runs, and where Node did not answer."""
     node_config: dict[str, dict[str, str]] = {}
     """``process.config`` of each environment's Node, flat: ``variables.v8_enable_sandbox`` -> ``0``. Empty in
-    older runs."""
+    older runs. Places of the machine are left out."""
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

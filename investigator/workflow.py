@@ -17,7 +17,7 @@ from investigator.ablate import ablate
 from investigator.analysis import Analysis
 from investigator.attributed import Target, targets
 from investigator.causes.ablation import AblationReport
-from investigator.causes.build import read_config
+from investigator.causes.build import public_config
 from investigator.engine.choose import choose_engine
 from investigator.engine.interface import Engine, EngineName
 from investigator.errors import InterruptedRunError, NothingBuiltError, StoredFileError, UsageError
@@ -247,7 +247,7 @@ def set_up(
             folder.path / "workloads", [Path(name).name for name in plan.spec.workloads]
         ),
         platform=describe_platform(engine, plan.environment(plan.baseline).node.directory, plan.spec.cpus),
-        node_config={e.id: read_config(e.node.directory) for e in plan.environments},
+        node_config={e.id: public_config(e.node.directory) for e in plan.environments},
     )
     folder.write_json("run.json", "run", RUN_SCHEMA, record)
     bench = Bench(engine=engine, around=around, folder=folder, observer=observer, host_control=control)

@@ -1,6 +1,7 @@
 """What the two builds of a pair were made with: flags, compiler, SQLite's object, Node's configuration."""
 
 import ast
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -35,6 +36,8 @@ _CODE: Final = (
     "-Wl,--icf",
     "-Wl,-Bsymbolic",
 )
+_A_PLACE: Final = "(a place)"
+_ABSOLUTE: Final = re.compile(r"""(?:^|[\s'"=:\[]|-[LI])(?:/(?!/)|[A-Za-z]:\\)""")
 # Variables of Node's own configuration that decide how V8, and what it calls, was compiled.
 _DECISIVE: Final = (
     "v8_",
@@ -224,6 +227,12 @@ def read_config(directory: Path) -> dict[str, str]:
     except (OSError, ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return {}
     return dict(_flat("", tree)) if isinstance(tree, dict) else {}
+
+
+def public_config(directory: Path) -> dict[str, str]:
+    """`read_config` for a stored file: values that name a place of a machine say only that they do."""
+    config = read_config(directory)
+    return {name: _A_PLACE if _ABSOLUTE.search(value) else value for name, value in config.items()}
 
 
 def _flat(prefix: str, tree: Mapping[object, object]) -> Iterable[tuple[str, str]]:

@@ -119,6 +119,26 @@ def test_the_known_regression_lies_in_the_boundary(finished: Path) -> None:
     assert json.loads(next(finished.glob("explain/*/profiles/*.speedscope.json")).read_text())["profiles"]
 
 
+def test_the_known_regression_can_be_filed(finished: Path, tmp_path: Path) -> None:
+    done = investigate(
+        "report", finished, "--format", "issue", "--for", "node", "--op", "bind_text_ascii_10k",
+        "--out", tmp_path, cwd=tmp_path,
+    )  # fmt: skip
+    (path,) = tmp_path.glob("issue-node-bind_text_ascii_10k--*.md")
+    assert str(path) in done.stdout
+    text = path.read_text()
+    assert "ASCII characters takes" in text.splitlines()[0]
+    assert "on v24.11.1" in text.splitlines()[0]
+    assert "### Platform\n\n`Linux " in text
+    assert "; glibc " in text
+    assert "memory 4.00 GiB, processes 512" in text
+    assert "| `variables.v8_enable_maglev` | `0` | `1` |" in text
+    assert "better-sqlite3-multiple-ciphers 12.11.1" in text
+    assert len(text.partition("<details>")[0].splitlines()) <= 60
+    assert str(cache_root()) not in text
+    assert str(finished.parent) not in text
+
+
 def test_show_says_the_same_offline(finished: Path) -> None:
     before = (finished / "summary.json").read_bytes()
     shown = investigate("show", finished, "--json", cwd=finished.parent)

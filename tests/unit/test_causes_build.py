@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from investigator.build import AddonBuild
-from investigator.causes.build import compare_builds, normal_flags, read_config
+from investigator.causes.build import compare_builds, normal_flags, public_config, read_config
 from investigator.causes.changes import changes_between
 from investigator.causes.flags import Flag, NodeFlags
 from investigator.nodes.interface import NodeBuild
@@ -118,3 +118,20 @@ def test_the_join_lists_versions_configuration_and_defaults(nodes: tuple[NodeBui
     assert found.config[0].subject == "variables.v8_enable_maglev"
     assert not found.same_binary
     assert changes_between(nodes[0], nodes[0]).same_binary
+
+
+def test_a_stored_configuration_names_no_place(tmp_path: Path) -> None:
+    header = tmp_path / "include/node"
+    header.mkdir(parents=True)
+    (header / "config.gypi").write_text(
+        "# made by configure\n"
+        "{'variables': {'node_prefix': '/home/alice/out', 'v8_enable_maglev': 1, 'icu_small': 'false',"
+        " 'libs': ['lib/a.js', 'deps/b/c.js'], 'flags': '-L/opt/x', 'python': 'C:\\\\python.exe',"
+        " 'more': ['x', '/y/z']}}"
+    )
+    config = public_config(tmp_path)
+    assert config["variables.v8_enable_maglev"] == "1"
+    assert config["variables.libs"] == "['lib/a.js', 'deps/b/c.js']"
+    for name in ("node_prefix", "python", "more", "flags"):
+        assert config[f"variables.{name}"] == "(a place)", name
+    assert "alice" not in str(config)
