@@ -1,7 +1,7 @@
 """A claim against this tool's own measurement of it: five rulings, each defined by intervals.
 
 On the log scale, in the claimed direction, with a claim of size L and a measured interval [lo, hi] (widened
-by the baseline's difference to itself where the verdict is undecided):
+by the baseline's difference to itself where something but noise forbade a verdict):
 
 * ``confirmed``: the verdict has the claimed sign, [lo, hi] reaches within a third of L, lo is L / 3 or more;
 * ``other_cause``: as ``confirmed``, but an experiment puts at least half of it down to the addon's own source
@@ -26,7 +26,7 @@ from investigator.audit.claims import Claim
 from investigator.audit.weigh import ALIKE, SAME
 from investigator.errors import UsageError
 from investigator.plan import Environment, Plan
-from investigator.text import clean_text
+from investigator.text import clean_text, short_text
 
 Ruling = Literal["confirmed", "not_reproduced", "reversed", "other_cause", "cannot_tell"]
 RULING_WORDS: dict[Ruling, str] = {
@@ -38,6 +38,8 @@ RULING_WORDS: dict[Ruling, str] = {
 }
 ClaimPhase = Literal["cold", "warm", "unknown"]
 LAYOUT = math.log(1.04)
+_UNSOUND = frozenset({"twin", "states", "contradiction"})
+"""Obstacles that put the interval itself in doubt, where noise only makes it wide."""
 _OWN_CAUSES = frozenset({"addon_source", "build"})
 
 
@@ -146,7 +148,7 @@ def rule(
         return "cannot_tell", "the two versions computed different results"
     if low is None or high is None:
         return "cannot_tell", "too few rounds were measured for an interval"
-    if pair.verdict == "undecided":
+    if pair.obstacle in _UNSOUND:
         floor = _log(pair.noise_floor_pct) or 0.0
         low, high = low - floor, high + floor
     if abs(claimed) < SAME:
@@ -196,7 +198,7 @@ def _own_cause(attribution: Attribution | None) -> str | None:
     if attribution is None or not attribution.recurred:
         return None
     found = [c for c in attribution.causes if c.kind in _OWN_CAUSES and c.confirmed]
-    return clean_text(found[0].text, 300).rstrip(".") if found else None
+    return short_text(found[0].text, 240).rstrip(".") if found else None
 
 
 def _phase(question: Question, pair: Comparison, attribution: Attribution | None) -> PhaseRuling:

@@ -15,6 +15,7 @@ class Book:
 
     def __init__(self, sheets: Sequence[Sheet]) -> None:
         self.sheets = tuple(sheets)
+        self._tables = frozenset(sheet.name for sheet in sheets if sheet.format == "markdown")
         self._units: dict[str, Unit] = {}
         self._cells: dict[str, dict[str, dict[str, list[Figure]]]] = {}
         for sheet in sheets:
@@ -51,10 +52,17 @@ class Book:
         """Unit of all figures of `op`."""
         return self._units.get(op, "unknown")
 
-    def cells(self, op: str, version: str) -> Cells:
-        """Figures by setting; empty where there are none."""
+    def published(self, op: str, version: str) -> Cells:
+        """Figures by setting, those of tables too; empty where there are none."""
         found = self._cells.get(op, {}).get(version, {})
         return MappingProxyType({setting: tuple(figures) for setting, figures in found.items()})
+
+    def cells(self, op: str, version: str) -> Cells:
+        """Figures by setting; a table counts only where no file has the figures that it was made from."""
+        every = self.published(op, version)
+        raw = {s: tuple(f for f in found if f.place.file not in self._tables) for s, found in every.items()}
+        own = {setting: figures for setting, figures in raw.items() if figures}
+        return MappingProxyType(own) if own else every
 
     def rows(self, version: str) -> tuple[Row, ...]:
         """What the files say of a version beside its figures."""

@@ -30,8 +30,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """As it was written, e.g. ``-57 %``."""
     measure: Measure
     """What the percentage was read as."""
-    tolerance_pct: float = 0.5
-    """Half a unit of its last digit."""
+    tolerance_pct: float = 1.0
+    """A unit of its last digit: some round, others cut."""
     place: Place | None = None
     """Where a file states it; None for the command line."""
 
@@ -88,7 +88,7 @@ def _percentage(version: str, size: float, found: re.Match[str], measure: Measur
         log_time=-log if measure == "rate" else log,
         text=_written(change),
         measure=measure,
-        tolerance_pct=0.5 * 10.0**-decimals,
+        tolerance_pct=10.0**-decimals,
     )
 
 

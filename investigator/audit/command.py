@@ -98,6 +98,10 @@ def run_audit(request: Request, observer: Observer) -> AuditReport:
         raise UsageError("there is nothing to audit; name files, or a claim such as --claim 24.11.1=-57%.")
     if request.rerun and request.run is not None:
         raise UsageError("--rerun measures anew and --run takes a run there is; give one of them.")
+    if not request.rerun and (request.out is not None or request.choices != options.Choices()):
+        raise UsageError(
+            "options of a measurement (--addon, --versions, --quick, --out, ...) go with --rerun only."
+        )
     claims = [parse_claim(text, request.of) for text in request.claims]
     sheets = read_files(request.files)
     found = audit(sheets, claims, op=request.op, baseline=request.baseline, measure=request.of)

@@ -16,7 +16,7 @@ from investigator.errors import UsageError
 
 AUDIT_SCHEMA = 1
 MOST_VERSIONS_PAIRWISE = 6
-"""With more versions, each is only compared with the baseline and not with every other."""
+"""With more versions, each is only compared with the oldest and with its predecessor."""
 MOST_CHANGES = 2_000
 _MEASURED = {"rate": " per second", "time": " (time)", "unknown": ""}
 
@@ -78,6 +78,7 @@ def audit(
     meant = [msgspec.structs.replace(c, version=_known(book, c.version, "--claim")) for c in claims]
     meant = meant or list(_stated(book, sheets, ops, base, measure))
     weighed = [found for claim in meant for found in _claimed(book, claim, ops, base)]
+    weighed.sort(key=lambda w: -abs(log_change(w.asked_pct)))
     weighed = weighed or list(_suggested(book, ops, base))
     if not weighed:
         raise UsageError(
@@ -235,6 +236,8 @@ def _suggested(book: Book, ops: Sequence[str], baseline: str | None) -> Iterator
         if baseline is not None or len(versions) > MOST_VERSIONS_PAIRWISE:
             base = baseline or versions[0]
             pairs = [(base, version) for version in versions if version != base]
+            if baseline is None:
+                pairs = list(dict.fromkeys([*pairs, *itertools.pairwise(versions)]))
         else:
             pairs = list(itertools.combinations(versions, 2))
         found += [
@@ -242,4 +245,3 @@ def _suggested(book: Book, ops: Sequence[str], baseline: str | None) -> Iterator
         ]
     found.sort(key=lambda w: -abs(log_change(w.published_pct)))
     yield from found[:MOST_CHANGES]
-

@@ -41,15 +41,20 @@ def _parts(audit: Audit, rerun: Rerun | None) -> Iterator[RenderableType]:
     if rerun is not None:
         for ruling in rerun.rulings:
             yield Text(clean_text(ruling.text, _LIMIT), style="bold")
-        yield Text("")
-    yield Text(clean_text(audit.conclusion, _LIMIT), style="" if rerun is not None else "bold")
+        yield from _rulings(rerun)
+    # Of a claim alone there is nothing to say any more, once it is measured.
+    if audit.sources or rerun is None:
+        yield from _published(audit, style="" if rerun is not None else "bold")
+
+
+def _published(audit: Audit, style: str) -> Iterator[RenderableType]:
+    """What the figures say."""
+    yield Text(clean_text(audit.conclusion, _LIMIT), style=style)
     if audit.sources:
         yield Text("")
-        for source in audit.sources[:20]:
-            yield _plain(
-                f"{source.name}: {source.format}, {source.figures:,} figures, "
-                f"{', '.join(source.versions[:12])}"
-            )
+    for source in audit.sources[:20]:
+        versions = ", ".join(source.versions[:12])
+        yield _plain(f"{source.name}: {source.format}, {source.figures:,} figures, {versions}")
     if audit.changes:
         yield Text("")
         yield _changes(audit.changes)
@@ -59,12 +64,6 @@ def _parts(audit: Audit, rerun: Rerun | None) -> Iterator[RenderableType]:
             yield Text("")
             yield Text(title, style="bold")
             yield _findings(found)
-    if rerun is not None:
-        yield Text("")
-        yield Text(f"Measured by this tool, run {clean_text(rerun.run, 120)}", style="bold")
-        yield _rulings(rerun)
-        for note in rerun.notes:
-            yield _plain(note)
 
 
 def _changes(changes: Sequence[Conclusion]) -> RenderableType:
@@ -117,37 +116,28 @@ def _where(places: Sequence[Place]) -> str:
     return clean_text(shown, 400) + (f"; and {more:,} more" if more > 0 else "")
 
 
-def _rulings(rerun: Rerun) -> RenderableType:
+def _rulings(rerun: Rerun) -> Iterator[RenderableType]:
+    """What this tool measured."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in (
-        "operation",
-        "versions",
-        "claimed time",
-        "pass",
-        "measured time",
-        "interval",
-        "rounds",
-        "ruling",
-    ):
+    for column in ("operation", "claimed time", "pass", "measured time", "interval", "rounds", "ruling"):
         table.add_column(column, overflow="fold")
     for ruling in rerun.rulings:
         for phase in ruling.phases:
-            table.add_row(
-                *(
-                    Text(clean_text(cell, 120))
-                    for cell in (
-                        ruling.op,
-                        f"{ruling.baseline} -> {ruling.candidate}",
-                        units.format_percent(ruling.claimed_time_pct),
-                        phase.phase,
-                        units.format_percent(phase.change_pct),
-                        units.format_interval(phase.ci_low_pct, phase.ci_high_pct),
-                        str(phase.rounds),
-                        RULING_WORDS[phase.ruling],
-                    )
-                )
+            cells = (
+                ruling.op,
+                units.format_percent(ruling.claimed_time_pct),
+                phase.phase,
+                units.format_percent(phase.change_pct),
+                units.format_interval(phase.ci_low_pct, phase.ci_high_pct),
+                str(phase.rounds),
+                RULING_WORDS[phase.ruling],
             )
-    return table
+            table.add_row(*(Text(clean_text(cell, 120)) for cell in cells))
+    yield Text("")
+    yield table
+    for note in (*rerun.notes, f"run {rerun.run}; its verdicts, controls and raw records are in its folder"):
+        yield _plain(note)
+    yield Text("")
 
 
 def _plain(text: str) -> Text:

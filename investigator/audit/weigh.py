@@ -131,7 +131,7 @@ def locate(book: Book, op: str, baseline: str, candidate: str, claim: Claim) -> 
     """Pairs of figures under one setting whose quotient is the claimed change, but for its rounding."""
     wanted, unit = claim.change_pct(book.unit(op)), book.unit(op)
     tolerance = claim.tolerance_pct if unit in (claim.measure, "unknown") else 2.0
-    before, after = book.cells(op, baseline), book.cells(op, candidate)
+    before, after = book.published(op, baseline), book.published(op, candidate)
     found = []
     for setting in before:
         for old in before[setting]:
@@ -237,7 +237,13 @@ def _support(weighed: Weighed) -> tuple[Support, float | None]:
     if weighed.settings == 1:
         fits = weighed.claim is None or alike(weighed.asked_pct, weighed.published_pct)
         return ("not_told", 0.0) if fits else ("contradicted", weighed.published_pct)
-    given = (weighed.low_pct, weighed.high_pct, weighed.best_pct, weighed.median_pct)
+    given = (
+        weighed.published_pct,
+        weighed.low_pct,
+        weighed.high_pct,
+        weighed.best_pct,
+        weighed.median_pct,
+    )
     asked = log_change(weighed.asked_pct)
     farthest = max(given, key=lambda pct: abs(log_change(pct) - asked))
     if all(alike(weighed.asked_pct, pct) for pct in given):

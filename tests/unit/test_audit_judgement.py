@@ -211,6 +211,8 @@ def test_a_published_figure_is_traced_to_the_raw_files(tmp_path: Path) -> None:
         "select, 24.0.1: 790/s in the table is in no file; the nearest is 800/s in Usual",
     ]
     assert {f.kind for f in of(found, "figure_origin")} == {"against"}
+    assert found.changes[0].weighed.settings == 5
+    assert found.changes[0].weighed.located[0].places[0].file == "m.md"
 
 
 RATES = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8, 100.1, 99.9, 100.0]
@@ -292,11 +294,13 @@ def test_our_name_of_an_operation_finds_theirs(tmp_path: Path) -> None:
     assert [(c.weighed.op, c.weighed.candidate) for c in found.changes] == [("select", "24.0.1")]
 
 
-def test_many_versions_are_compared_with_the_oldest_only() -> None:
+def test_many_versions_are_compared_with_the_oldest_and_their_predecessor() -> None:
     rows = "".join(f"| v{major}.0.0 | {major} |\n" for major in range(10, 26))
     found = audit([table(f"| Node | a/s |\n|--|--|\n{rows}")], [])
-    assert len(found.changes) == 15
-    assert {c.weighed.baseline for c in found.changes} == {"10.0.0"}
+    pairs = {(c.weighed.baseline, c.weighed.candidate) for c in found.changes}
+    assert len(found.changes) == len(pairs) == 15 + 14
+    assert ("10.0.0", "25.0.0") in pairs
+    assert ("24.0.0", "25.0.0") in pairs
 
 
 def test_one_version_is_nothing_to_compare(tmp_path: Path) -> None:
