@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from investigator.analysis import Analysis, Comparison, Verdict
 from investigator.attribution.layers import Attribution, Cause, CauseKind
-from investigator.audit.adjudicate import Adjudication, ClaimPhase, Question, Ruling, adjudicate, rule
+from investigator.audit.adjudicate import LAYOUT, Adjudication, ClaimPhase, Question, Ruling, adjudicate, rule
 from investigator.audit.claims import Claim, parse_claim
 from investigator.audit.figures import Notes, Sheet
 from investigator.audit.judgement import audit
@@ -125,6 +125,10 @@ def test_mirrored_measurements_get_mirrored_rulings(
     claimed: float, low: float, width: float, verdict: Verdict
 ) -> None:
     high = low + width
+    ends = [math.log1p(end / 100) for end in (low, high)]
+    limits = [LAYOUT, *(abs(claimed) * part / 3 for part in (1, 2, 4))]
+    # Exactly on a limit the last digit of the percentage decides.
+    assume(all(abs(abs(end) - limit) > 1e-9 for end in ends for limit in limits))
     mirror: dict[str, Verdict] = {"slower": "faster", "faster": "slower"}
     other_low, other_high = (100 / (1 + end / 100) - 100 for end in (high, low))
     mirrored = pair(other_low, other_high, mirror.get(verdict, verdict), floor=0.0)

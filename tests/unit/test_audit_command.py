@@ -140,7 +140,7 @@ def test_a_line_of_a_megabyte(elsewhere: Path) -> None:
     assert len(result.stdout) < 10_000
 
 
-# -- the measurement is faked: what it asks for, and what becomes of its result -------------------------------
+# -- the measurement is faked: what it asks for, and what becomes of its result ------------------------------
 
 
 @pytest.fixture
