@@ -244,6 +244,7 @@ def bisect(
     base_image: options.BaseImage = None,
     cpus: options.Cpus = None,
     storage: options.Storage = "tmpfs",
+    keep: options.Keep = None,
     out: options.Out = None,
     json: options.Json = False,
 ) -> None:
@@ -278,7 +279,9 @@ def bisect(
             most_steps=max_steps,
             share_builds=not own_builds,
         )
-        folder, result = bisection.start(wanted, base, out, console)
+        bound = options.keep_bytes(keep)
+        with validating.within(bound, console):
+            folder, result = bisection.start(wanted, base, out, console, bound)
         _finish_bisection(console, folder, result, json=json)
 
 

@@ -5,12 +5,12 @@ borrows one where it can: it saves ten seconds a release. What the headers thems
 releases of an ABI stays hidden so; therefore the verification at the end uses builds of each release's own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
 
-from investigator import addons, prepare
+from investigator import addons, cache, prepare
 from investigator.bisect.request import Request, node_at
 from investigator.build import AddonBuild, BuildFailure
 from investigator.errors import UsageError
@@ -44,6 +44,7 @@ class Candidates:
     def __init__(self, bench: Bench, request: Request) -> None:
         self._bench, self._request = bench, request
         self._made: dict[tuple[str, bool], Candidate] = {}
+        self._seen: dict[str, Candidate] = {}
         self._donors: dict[str, Candidate] = {}
         self._skips = _read_skips(bench)
         old, new = bench.plan.environments
@@ -53,7 +54,7 @@ class Candidates:
                 build=bench.around.builds.get(environment.id),
                 built_for=environment.node.version if environment.id in bench.around.builds else "",
             )
-            self._made[version, False] = self._made[version, True] = candidate
+            self._made[version, False] = self._made[version, True] = self._seen[version] = candidate
             self._donors.setdefault(_abi(environment), candidate)
 
     @property
@@ -84,11 +85,29 @@ class Candidates:
                 self.skip(version, made)
                 return None
             self._made[version, own] = made
+            self._seen.setdefault(version, made)
         return self._made[version, own]
 
     def made(self, version: str) -> Candidate | None:
-        """The release as the search measured it, if it did; nothing is made for it."""
-        return self._made.get((version, False)) or self._made.get((version, True))
+        """The release as the search measured it first, if it did; nothing is made for it."""
+        return self._seen.get(version)
+
+    def remember(self, version: str, candidate: Candidate) -> None:
+        """Tell of a release that was measured before; it is not made anew until it is measured again."""
+        self._seen.setdefault(version, candidate)
+
+    def give_up(self, needed: Collection[str]) -> None:
+        """Let the cache have what is not `needed` any more; it is made anew if it is asked for again."""
+        ends = {self._request.old, self._request.new}
+        gone = {key: made for key, made in self._made.items() if key[0] not in {*needed, *ends}}
+        kept = {made.build.directory for key, made in self._made.items() if key not in gone and made.build}
+        self._made = {key: made for key, made in self._made.items() if key not in gone}
+        self._donors = {
+            abi: donor for abi, donor in self._donors.items() if donor.build and donor.build.directory in kept
+        }
+        nodes = {made.environment.node.directory for made in self._made.values()}
+        builds = {made.build.directory for made in gone.values() if made.build} - kept
+        cache.release(builds | ({made.environment.node.directory for made in gone.values()} - nodes))
 
     def skip(self, version: str, reason: str) -> None:
         """Remember that a release cannot be measured."""

@@ -48,8 +48,12 @@ from investigator.workflow import measuring, opened, set_up
 ENGINE_FACTS: Final = ("engine", "version", "image", "network", "user")
 
 
-def start(wanted: Wanted, base: Spec, out: Path | None, observer: Observer) -> tuple[RunFolder, Result]:
+def start(
+    wanted: Wanted, base: Spec, out: Path | None, observer: Observer, keep_bytes: int | None = None
+) -> tuple[RunFolder, Result]:
     """Begin a bisection, or go on with the one in `out` if it asks for the same.
+
+    Where the cache is bounded, releases of earlier steps give way to later ones.
 
     Raises:
         InvestigateError: with the exit code of its kind; what was measured until then stays in the folder.
@@ -62,7 +66,7 @@ def start(wanted: Wanted, base: Spec, out: Path | None, observer: Observer) -> t
         folder = RunFolder(out)
         _refuse_other(folder, request, spec)
         folder.write_json(FILE, "bisect-request", REQUEST_SCHEMA, request)
-        return folder, resume(folder, observer)
+        return folder, resume(folder, observer, keep_bytes)
     resolved = prepare.resolve(spec, observer, prepare.likely_engine(spec))
     _tell(request, observer)
     with measuring():
@@ -70,13 +74,13 @@ def start(wanted: Wanted, base: Spec, out: Path | None, observer: Observer) -> t
         folder.write_json("resolved.json", "resolved", RESOLVED_SCHEMA, resolved)
         folder.write_json(FILE, "bisect-request", REQUEST_SCHEMA, request)
         folder.write("spec.toml", dump_spec(prepare.keep_inputs(spec, folder)))
-        return folder, _carry_out(folder, observer)
+        return folder, _carry_out(folder, observer, keep_bytes)
 
 
-def resume(folder: RunFolder, observer: Observer) -> Result:
+def resume(folder: RunFolder, observer: Observer, keep_bytes: int | None = None) -> Result:
     """Go on with a bisection wherever it was left."""
     with measuring():
-        return _carry_out(folder, observer)
+        return _carry_out(folder, observer, keep_bytes)
 
 
 def stored(folder: RunFolder) -> Result:
@@ -118,11 +122,11 @@ def _tell(request: Request, observer: Observer) -> None:
     )
 
 
-def _carry_out(folder: RunFolder, observer: Observer) -> Result:
+def _carry_out(folder: RunFolder, observer: Observer, keep_bytes: int | None) -> Result:
     request = read_request(folder)
     try:
         with opened(folder, observer) as (spec, resolved, engine):
-            return _search(request, spec, resolved, folder, engine, observer)
+            return _search(request, spec, resolved, folder, engine, observer, keep_bytes)
     except InterruptedRunError as error:
         raise InterruptedRunError(
             "interrupted; the finished rounds of every step are kept, go on with "
@@ -131,7 +135,13 @@ def _carry_out(folder: RunFolder, observer: Observer) -> Result:
 
 
 def _search(
-    request: Request, spec: Spec, resolved: Resolved, folder: RunFolder, engine: Engine, observer: Observer
+    request: Request,
+    spec: Spec,
+    resolved: Resolved,
+    folder: RunFolder,
+    engine: Engine,
+    observer: Observer,
+    keep_bytes: int | None,
 ) -> Result:
     stored_plan = _ends(prepare.prepare(spec, resolved, folder, engine, observer))
     op = _only_operation(stored_plan)
@@ -140,7 +150,7 @@ def _search(
     if calibration.failures:
         first = calibration.failures[0]
         raise NothingBuiltError(f"{first.environment} cannot be measured, and it is an end: {first.reason}")
-    result = search(bench, calibration, request, op)
+    result = search(bench, calibration, request, op, keep_bytes)
     result = _with_commits(request, result, folder)
     result = msgspec.structs.replace(result, measured_on=_machine(record))
     folder.write_json(RESULT_FILE, "bisect", RESULT_SCHEMA, result)
@@ -150,7 +160,9 @@ def _search(
     return result
 
 
-def search(bench: Bench, calibration: Calibration, request: Request, op: str) -> Result:
+def search(
+    bench: Bench, calibration: Calibration, request: Request, op: str, keep_bytes: int | None = None
+) -> Result:
     """Bisect between the two environments of a bench, which are the ends; finished rounds are only read."""
     candidates = Candidates(bench, request)
     bench.observer.note(_forecast(len(request.releases), calibration))
@@ -160,7 +172,7 @@ def search(bench: Bench, calibration: Calibration, request: Request, op: str) ->
 
     found = bisect(
         len(request.releases),
-        Stepper(bench, calibration, request, candidates, op),
+        Stepper(bench, calibration, request, candidates, op, keep_bytes),
         most_steps=request.most_steps,
         direction=1 if request.find == "regression" else -1,
         tell=tell,

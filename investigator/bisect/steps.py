@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from investigator import measure, samples
+from investigator import cache_limit, measure, samples
 from investigator.arms import Arm, arms, arms_of
 from investigator.bisect.candidates import Candidate, Candidates
 from investigator.bisect.request import Request
@@ -22,19 +22,37 @@ from investigator.stats.process import FloatArray
 from investigator.store import RunFolder
 
 STEPS: Final = "steps"
+STEP_FILE: Final = "step.json"
+STEP_SCHEMA: Final = 1
 ALONE: Final = f"{ONCE}bisect"
 """Group: one process a release and round; the ends take part in every round of every step."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9.]+")
+
+
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """step.json: what a step measured, beside its plan."""
+
+    environments: dict[str, str]
+    """Identifier of the environment of each release."""
+    built_for: dict[str, str]
+    """Release for whose headers each one's addon was compiled; empty where there is none."""
 
 
 class Stepper:
     """Carries out the looks of a search, whatever of them has not been measured yet."""
 
     def __init__(
-        self, bench: Bench, calibration: Calibration, request: Request, candidates: Candidates, op: str
+        self,
+        bench: Bench,
+        calibration: Calibration,
+        request: Request,
+        candidates: Candidates,
+        op: str,
+        keep_bytes: int | None = None,
     ) -> None:
         self._bench, self._calibration, self._request = bench, calibration, request
         self._candidates, self._op = candidates, op
+        self._keep_bytes, self._step = keep_bytes, 0
 
     def __call__(self, look: Look) -> Levels:
         """Measure what is missing of a look and return all its rounds; see `stats.bisection.Measure`.
@@ -43,6 +61,11 @@ class Stepper:
             NothingBuiltError: an end can no longer be measured.
             InvestigateError: engine, registry or disk.
         """
+        folder = self._folder(look)
+        finished = self._finished(folder, look)
+        if finished is not None:
+            return finished
+        self._make_room(look)
         own = look.purpose == "verify"
         there = {i: made for i in look.targets if (made := self._get(i, own=own)) is not None}
         if look.targets and not there:
@@ -51,7 +74,7 @@ class Stepper:
         if len(ends) < len(look.ends):
             return {}
         everything = {**ends, **there}
-        nested = self._nested(look, everything)
+        nested = self._nested(folder, everything)
         records = self._rounds(nested, look, list(everything.values()))
         lost = {f.environment: f.reason for f in _failures(records)}
         for index, made in ends.items():
@@ -67,18 +90,55 @@ class Stepper:
         levels = levels_of(nested.folder, nested.plan, records, self._op)
         return {i: levels[made.environment.id] for i, made in {**ends, **there}.items()}
 
+    def _finished(self, folder: RunFolder, look: Look) -> Levels | None:
+        """The rounds of a look that was measured whole before; None where something is missing.
+
+        Nothing is fetched or built for it.
+        """
+        if not (folder.path / STEP_FILE).exists() or len(folder.finished_rounds()) < look.rounds:
+            return None
+        stored = folder.read_json("plan.json", "plan", PLAN_SCHEMA, StoredPlan)
+        step = folder.read_json(STEP_FILE, "bisect-step", STEP_SCHEMA, StepRecord)
+        records = measure.read_rounds(folder)
+        if _failures(records) or any(record.number > len(records) for record in records):
+            return None
+        levels = levels_of(folder, stored.plan, records[: look.rounds], self._op)
+        found = {}
+        for index in (*look.ends, *look.targets):
+            version = self._version(index)
+            if version in step.environments:
+                environment = stored.plan.environment(step.environments[version])
+                self._candidates.remember(
+                    version,
+                    Candidate(
+                        environment=environment,
+                        build=stored.builds.get(environment.id),
+                        built_for=step.built_for[version],
+                    ),
+                )
+                found[index] = levels[environment.id]
+        return found
+
+    def _make_room(self, look: Look) -> None:
+        """Before a new step, let the cache shrink to its bound: releases of earlier steps may go."""
+        if self._keep_bytes is not None and look.step != self._step:
+            self._candidates.give_up({self._version(i) for i in (*look.ends, *look.targets)})
+            cache_limit.keep_within(self._keep_bytes, self._bench.observer.note)
+        self._step = look.step
+
     def _get(self, index: int, *, own: bool) -> Candidate | None:
         return self._candidates.get(self._version(index), own_build=own)
 
     def _version(self, index: int) -> str:
         return self._request.releases[index].version
 
-    def _nested(self, look: Look, everything: dict[int, Candidate]) -> Bench:
-        """A run folder for the step, with its plan: its records can be read without the search."""
+    def _folder(self, look: Look) -> RunFolder:
         names = "-".join(self._version(i) for i in look.targets) or "ends"
-        folder = RunFolder(
-            self._bench.folder.path / STEPS / f"{look.step:02d}-{look.purpose}-{_UNSAFE.sub('_', names)[:60]}"
-        )
+        name = f"{look.step:02d}-{look.purpose}-{_UNSAFE.sub('_', names)[:60]}"
+        return RunFolder(self._bench.folder.path / STEPS / name)
+
+    def _nested(self, folder: RunFolder, everything: dict[int, Candidate]) -> Bench:
+        """The run folder of the step, with its plan: its records can be read without the search."""
         folder.path.mkdir(parents=True, exist_ok=True)
         operation = self._bench.plan.operation(self._op)
         made = list(everything.values())
@@ -94,6 +154,11 @@ class Stepper:
         builds = {c.environment.id: c.build for c in made if c.build is not None}
         stored = StoredPlan(plan=plan, builds=builds, build_failures={}, failures=())
         folder.write_json("plan.json", "plan", PLAN_SCHEMA, stored)
+        step = StepRecord(
+            environments={self._version(i): c.environment.id for i, c in everything.items()},
+            built_for={self._version(i): c.built_for for i, c in everything.items()},
+        )
+        folder.write_json(STEP_FILE, "bisect-step", STEP_SCHEMA, step)
         around = msgspec.structs.replace(self._bench.around, plan=plan, builds=builds)
         return msgspec.structs.replace(self._bench, around=around, folder=folder, host_control=lambda: None)
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from investigator import addons, cli, npm_client, prepare
+from investigator import addons, cache, cache_limit, cli, npm_client, prepare
 from investigator.addons import AddonPackage
 from investigator.bisect import candidates as candidates_module
 from investigator.bisect import render, run
@@ -293,7 +293,7 @@ def test_each_step_measures_the_ends_and_the_release_interleaved(
         assert sorted(versions) == sorted({VERSIONS[0], VERSIONS[-1], first.name.split("-")[2]})
 
 
-@pytest.mark.parametrize("killed_at", [1, 30, 75])
+@pytest.mark.parametrize("killed_at", [1, 60])
 def test_killed_anywhere_it_goes_on_without_measuring_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int
 ) -> None:
@@ -332,8 +332,39 @@ def test_what_is_finished_is_only_read(tmp_path: Path, monkeypatch: pytest.Monke
     calibration = laboratory.calibration(bench)
     first = run.search(bench, calibration, request_of(), OP)
     measured = len(laboratory.engine.jobs)
+    laboratory.built.clear()
     assert run.search(laboratory.bench(), calibration, request_of(), OP) == first
     assert len(laboratory.engine.jobs) == measured
+    assert laboratory.built == []
+
+
+def test_with_a_bounded_cache_earlier_releases_give_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laboratory = Laboratory(tmp_path, monkeypatch, slow_from("24.0.0"))
+    released: list[Path] = []
+    bounds: list[int] = []
+    monkeypatch.setattr(cache, "release", released.extend)
+    monkeypatch.setattr(cache_limit, "keep_within", lambda limit_bytes, _notify: bounds.append(limit_bytes))
+    bench = laboratory.bench()
+    result = run.search(bench, laboratory.calibration(bench), request_of(), OP, 10**9)
+    assert result.first == "24.0.0"
+    assert bounds == [10**9] * result.steps
+    versions = {path.name for path in released}
+    assert versions
+    assert versions.isdisjoint({VERSIONS[0], VERSIONS[-1]})
+    assert all(row.v8 for row in result.releases if row.place != "not measured")
+
+
+def test_a_workload_is_bisected_like_an_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    laboratory = Laboratory(tmp_path, monkeypatch, slow_from("24.0.0"))
+    bench = laboratory.bench()
+    mine = Operation(name="mine", family="sqlite", module="mine.mjs", group="workload:mine.mjs")
+    plan = msgspec.structs.replace(bench.plan, operations=(mine,))
+    around = msgspec.structs.replace(bench.around, plan=plan)
+    bench = msgspec.structs.replace(bench, around=around)
+    result = run.search(bench, calibrate(bench, ()), request_of(), "mine")
+    assert (result.first, result.op) == ("24.0.0", "mine")
 
 
 # -- what is written ----------------------------------------------------------------------------------------
