@@ -101,7 +101,7 @@ def _reproductions(view: View) -> Iterator[str]:
         "that are."
     )
     yield _table(
-        ("operation", "candidate", "finding", "program", "what it does", "", "because", "folder"),
+        ("operation", "candidate", "finding", "program", "what it does", "kept", "because", "folder"),
         (
             (
                 code_span(found.op),

@@ -20,7 +20,7 @@ from investigator.repro import package, verify
 from investigator.repro.manifest import KIND, REPRO_SCHEMA, Manifest, Program, folder_of
 from investigator.repro.scripts import Draft, Question, drafts
 from investigator.store import RunFolder
-from investigator.text import clean_text
+from investigator.text import clean_block, clean_text
 
 _PROBES = "The operation belongs to this tool's own probes: nothing outside of it makes just these calls."
 _ADDONS = (
@@ -54,7 +54,7 @@ def reproduce(
             package.side_of(e, titles[e.id], addon=any(draft.addon for draft in wanted)) for e in environments
         ]
         pinned = package.package_json(sides, environments, released)
-        with verify.workshop(engine, environments, sides) as shop:
+        with verify.workshop(engine, environments, sides, plan.spec.cpus) as shop:
             observer.activity("install the pinned packages")
             lock_file = b""
             if wanted:
@@ -68,6 +68,7 @@ def reproduce(
                     sides=(sides[0], sides[1]),
                     pinned=pinned,
                     lock_file=lock_file,
+                    disk=plan.spec.storage == "disk",
                 )
                 made.append(_one(scene, programs[id(finding)], plan, shop, observer))
     return tuple(made)
@@ -83,6 +84,7 @@ class _Scene(msgspec.Struct, frozen=True, kw_only=True):
     sides: tuple[package.Side, package.Side]
     pinned: dict[str, object]
     lock_file: bytes
+    disk: bool
 
 
 def _pair(finding: Comparison) -> tuple[str, str]:
@@ -127,7 +129,7 @@ def _one(
     scene: _Scene, programs: Sequence[Draft], plan: Plan, shop: verify.Workshop, observer: Observer
 ) -> Manifest:
     tried: list[Program] = []
-    shop.put(package.files_of(programs, scene.sides, scene.pinned))
+    shop.put(package.files_of(programs, scene.sides, scene.pinned, disk=scene.disk))
     for draft in programs:
         observer.activity(f"{scene.finding.op} against {scene.titles[1]}: {draft.title}")
         result, printed = shop.run(draft)
@@ -150,8 +152,8 @@ def _manifest(scene: _Scene, programs: Sequence[Draft], tried: Sequence[Program]
         family=finding.family,
         baseline=finding.baseline,
         candidate=finding.candidate,
-        baseline_name=scene.titles[0],
-        candidate_name=scene.titles[1],
+        baseline_name=clean_text(scene.titles[0], 120),
+        candidate_name=clean_text(scene.titles[1], 120),
         change_pct=finding.wall.change_pct,
         ci_low_pct=finding.wall.ci_low_pct,
         ci_high_pct=finding.wall.ci_high_pct,
@@ -166,7 +168,7 @@ def _keep(scene: _Scene, manifest: Manifest, shipped: Sequence[Draft]) -> None:
     folder = folder_of(scene.run, manifest.op, manifest.candidate)
     shutil.rmtree(folder, ignore_errors=True)
     if shipped:
-        files = package.files_of(shipped, scene.sides, scene.pinned)
+        files = package.files_of(shipped, scene.sides, scene.pinned, disk=scene.disk)
         files["package-lock.json"] = scene.lock_file
         files["README.md"] = package.readme(manifest, shipped).encode()
         verify.write_files(folder, files)
@@ -182,10 +184,10 @@ def result_text(manifest: Manifest) -> str:
     sides = f"{manifest.baseline_name} against {manifest.candidate_name}"
     lines = [
         clean_text(f"{manifest.op}: {sides}, finding {change} [{interval}]"),
-        *manifest.needs,
-        *manifest.notes,
+        *(clean_text(text) for text in (*manifest.needs, *manifest.notes)),
     ]
     for program in manifest.programs:
         verdict = "shipped" if program.shipped else "not shipped"
-        lines += ["", f"== {program.name}: {verdict}, {program.reason}", program.output]
+        lines += ["", clean_text(f"== {program.name}: {verdict}, {program.reason}")]
+        lines.append(clean_block(program.output, 8000))
     return "\n".join(lines) + "\n"

@@ -109,11 +109,19 @@ def package_json(
 
 
 def files_of(
-    programs: Sequence[Draft], sides: Sequence[Side], manifest: Mapping[str, object]
+    programs: Sequence[Draft], sides: Sequence[Side], manifest: Mapping[str, object], *, disk: bool = False
 ) -> dict[str, bytes]:
-    """The folder's files by relative name, but for the lock file and the page to read."""
+    """The folder's files by relative name, but for the lock file and the page to read.
+
+    Args:
+        programs: those that are in the folder.
+        sides: both sides.
+        manifest: what package.json holds.
+        disk: whether databases lie on the disk, as in the measurement.
+    """
     facts = {
         "rounds": ROUNDS,
+        "disk": disk,
         "programs": [
             {
                 "name": draft.name,

@@ -69,13 +69,19 @@ class Workshop:
     """A folder with everything installed, in which programs of one pair of sides are run."""
 
     def __init__(
-        self, engine: Engine, root: Path, environments: Sequence[Environment], sides: Sequence[Side]
+        self,
+        engine: Engine,
+        root: Path,
+        environments: Sequence[Environment],
+        sides: Sequence[Side],
+        cpus: str | None,
     ) -> None:
         self._engine = engine
         self._shipped = root / "shipped"
         self._work = root / "work"
         self._environments = environments
         self._sides = sides
+        self._cpus = cpus
         self._shipped.mkdir()
         self._work.mkdir()
 
@@ -126,6 +132,7 @@ class Workshop:
                 environment=_environment(seen),
                 working_directory=seen["repro"],
                 timeout_s=COMPILE_TIMEOUT_S if draft.addon else PROGRAM_TIMEOUT_S,
+                cpus=self._cpus,
             )
         )
         return self._result(name, draft, outcome), _printed(outcome)
@@ -184,7 +191,7 @@ def _printed(outcome: Outcome) -> str:
 
 @contextlib.contextmanager
 def workshop(
-    engine: Engine, environments: Sequence[Environment], sides: Sequence[Side]
+    engine: Engine, environments: Sequence[Environment], sides: Sequence[Side], cpus: str | None = None
 ) -> Iterator[Workshop]:
     """Make a `Workshop` in a folder that vanishes.
 
@@ -199,7 +206,7 @@ def workshop(
     with temporary as name:
         root = Path(name)
         root.chmod(0o755)
-        yield Workshop(engine, root, environments, sides)
+        yield Workshop(engine, root, environments, sides, cpus)
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -175,8 +175,10 @@ function measure(program, side, node, { place, environment }) {
   throw new Error(`${program.name} ended with status ${status} on the ${side}:\n${(stderr || stdout).slice(-2000)}`);
 }
 
-/** In memory where that is possible: the disk is not what is compared. */
+/** In memory where that is possible, unless the measurement was made on the disk. */
 function temporary() {
+  if (process.env.REPRO_TMP) return process.env.REPRO_TMP;
+  if (facts.disk) return WORK;
   try {
     accessSync('/dev/shm', constants.W_OK);
     return '/dev/shm';
