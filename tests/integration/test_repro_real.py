@@ -121,7 +121,7 @@ def test_a_workload_is_kept_only_where_it_shows_its_finding(
 
 
 def _works_in_an_empty_folder(engine: DockerEngine, made: Path, tmp_path: Path) -> None:
-    """A copy with what its lock file pins; beside it only npm and Node, and not where our own run had them."""
+    """A copy with what its lock file pins; beside it only npm and Node, at another place than in our run."""
     copy = tmp_path / "copy"
     shutil.copytree(made, copy)
     npm_client.install_locked(copy, sources.platform_for(engine.name))
