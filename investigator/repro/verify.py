@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-import tempfile
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -10,6 +10,9 @@ import msgspec
 
 from investigator import npm_client, resources, units
 from investigator.build import shared_objects
+from investigator.cache import cache_root
+from investigator.engine.choose import SCRATCH_FOLDER
+from investigator.engine.files import fresh_scratch
 from investigator.engine.interface import Engine, Mount, Outcome, Task
 from investigator.engine.settings import PATH
 from investigator.exchange import UnreadableError, take
@@ -27,6 +30,8 @@ PROGRAM_TIMEOUT_S = 900.0
 COMPILE_TIMEOUT_S = 1800.0
 _RESULT_BYTES = 1 << 20
 _OUTPUT_LIMIT = 6000
+_NEEDED_BYTES = 1 << 30
+"""Two releases of Node, an addon, and two builds of it."""
 
 
 class _Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,13 +203,9 @@ def workshop(
     Raises:
         HostUnfitError: the disk is full.
     """
-    try:
-        # What a task leaves may resist its removal; that must not cost the result.
-        temporary = tempfile.TemporaryDirectory(prefix="investigate-repro-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise disk_error(error, Path(tempfile.gettempdir())) from error
-    with temporary as name:
-        root = Path(name)
+    # Where `investigate clean` looks for what a killed process left.
+    place, user, group = cache_root() / SCRATCH_FOLDER, os.geteuid(), os.getegid()
+    with fresh_scratch(place, uid=user, gid=group, needed_bytes=_NEEDED_BYTES) as root:
         root.chmod(0o755)
         yield Workshop(engine, root, environments, sides, cpus)
 
