@@ -9,6 +9,7 @@ from rich.text import Text
 
 from investigator import units
 from investigator.compare.match import Compared, Outcome, Row, Seen, Size
+from investigator.report.plain import plain
 from investigator.report.wording import FLOOR_MARK
 from investigator.store import TOOL, encode_json
 from investigator.text import clean_text, short_text
@@ -200,9 +201,9 @@ def as_json(compared: Compared) -> str:
         "runs": [
             {
                 "name": name,
-                "run_id": clean_text(run.summary.run_id, 200),
-                "started_at": clean_text(run.record.started_at, 80),
-                "tool": clean_text(run.summary.tool, 80),
+                "run_id": run.summary.run_id,
+                "started_at": run.record.started_at,
+                "tool": run.summary.tool,
             }
             for name, run in zip(names(compared), compared.runs, strict=True)
         ],
@@ -210,7 +211,7 @@ def as_json(compared: Compared) -> str:
         "rows": [_row_json(row) for row in compared.rows],
         "differences": [msgspec.to_builtins(difference) for difference in compared.differences],
     }
-    return encode_json(body).decode()
+    return encode_json(plain(body)).decode()
 
 
 def _row_json(row: Row) -> dict[str, object]:

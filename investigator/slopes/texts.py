@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from investigator import units
+from investigator.report.plain import plain
 from investigator.report.wording import FINDING_MARK
 from investigator.slopes.series import WORST_RESIDUAL, Change, Compared
 from investigator.stats.intervals import Interval
@@ -127,16 +128,8 @@ def as_json(run: StoredRun, found: Sequence[Compared]) -> str:
         "schema": SLOPES_SCHEMA,
         "kind": "slopes",
         "tool": TOOL,
-        "run_id": clean_text(run.summary.run_id, 200),
+        "run_id": run.summary.run_id,
         "headline": headline(run, found),
-        "series": [_finite(msgspec.to_builtins(compared)) for compared in found],
+        "series": [msgspec.to_builtins(compared) for compared in found],
     }
-    return encode_json(body).decode()
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
-    return units.finite(value) if isinstance(value, float) else value
+    return encode_json(plain(body)).decode()

@@ -1,6 +1,7 @@
 """`investigate compare`: what recurs, what contradicts, and what is another question."""
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -324,6 +325,7 @@ def test_the_command_prints_table_and_differences(folders: tuple[Path, Path]) ->
 
 def test_the_json_has_every_row(folders: tuple[Path, Path]) -> None:
     code, out, _ = call(*map(str, folders), "--json")
+    assert not re.search(r"[\x1b\x9b\u202e\u2066]", out)
     told = json.loads(out)
     assert (code, told["kind"], told["schema"]) == (0, "compare", 1)
     assert told["counts"]["recurs"] == 1
