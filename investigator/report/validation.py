@@ -85,10 +85,15 @@ def needs(target: Recovery) -> str:
 
 def sides(validation: Validation) -> tuple[tuple[str, str], ...]:
     """The three sides and the criterion, for people."""
+
+    def on(text: str, label: str) -> str:
+        engine = validation.v8.get(label, "")
+        return f"{text}, V8 {engine}" if engine else text
+
     return (
-        ("baseline", validation.baseline),
-        ("regressed", validation.regressed),
-        ("fix", validation.fix),
+        ("baseline", on(validation.baseline, "baseline")),
+        ("regressed", on(validation.regressed, "regressed")),
+        ("fix", on(validation.fix, "fix")),
         *((("addon", validation.addon),) if validation.addon else ()),
         ("a pass needs", validation.criterion),
     )

@@ -23,6 +23,7 @@ from investigator.spec import ARMS, Fix
 from investigator.stats.intervals import confidence_per_look
 from investigator.stats.process import FloatArray
 from investigator.stats.verdict import MAX_ROUNDS, Judgement, Margins, judge
+from investigator.text import clean_text
 from investigator.validate.shapes import Other, OtherOutcome, Outcome, Recovery, Validation
 from investigator.validate.wording import (
     NOTHING,
@@ -119,6 +120,7 @@ def judge_fix(plan: Plan, table: Arms, analysis: Analysis) -> Validation | None:
         fix=fix_name(plan),
         baseline=side_name(plan, "baseline"),
         regressed=side_name(plan, "regressed"),
+        v8={e.label or "": clean_text(e.node.versions.get("v8", ""), 80) for e in plan.environments},
         addon=addon_of(plan),
         environments={label: case.sides[label] for label in ARMS},
         problems=problems,

@@ -103,6 +103,8 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     """The baseline, for people."""
     regressed: str
     """The regressed side, for people."""
+    v8: dict[str, str]
+    """Version of V8 by label, as the binaries report it."""
     addon: str
     """The addon of the regressed side, for people; empty in ``js`` runs."""
     environments: dict[str, str]
