@@ -206,6 +206,12 @@ def test_answers_follow_the_evidence() -> None:
     assert "fewer than ten" in said
 
 
+def test_what_could_not_be_built_is_said() -> None:
+    material = msgspec.structs.replace(made.material(), failed=(made.OLD.id,))
+    assert "Could not be built: v20.19.5." in compose(material, "node").body
+    assert "Could not be built" not in compose(made.material(), "node").body
+
+
 def test_a_bisection_fills_the_interval() -> None:
     found = Bisected(
         last_good="v23.11.1", first_bad="v24.0.0", first_fixed="v24.19.0", text="v24.0.0 is the first bad"

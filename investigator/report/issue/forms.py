@@ -344,7 +344,9 @@ def _measured_with(material: Material) -> str:
     interval = release_interval(material)
     releases = "; ".join(f"{told(r.name)} {r.says}" for r in interval.readings)
     tool = f"Measured with {told(material.tool)}, run begun {told(material.started_at)}"
-    return f"{tool}. Releases in the run: {releases}. Again:\n\n{block(rerun(material))}"
+    failed = ", ".join(told(sections.version_of(material, identifier)) for identifier in material.failed)
+    missing = f" Could not be built: {failed}." if failed else ""
+    return f"{tool}. Releases in the run: {releases}.{missing} Again:\n\n{block(rerun(material))}"
 
 
 def _heading(label: str, text: str) -> str:
