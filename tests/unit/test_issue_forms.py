@@ -14,7 +14,7 @@ from investigator.report.issue.again import rerun
 from investigator.report.issue.checklist import NOT_APPLICABLE, NOT_MEASURED, checklist
 from investigator.report.issue.forms import MOST_CHARACTERS, SCREEN_LINES, IssueText, compose, screen_lines
 from investigator.report.issue.material import Bisected, Material, Reproduction, Reproductions
-from investigator.report.issue.public import plain, told, without_places
+from investigator.report.issue.public import plain, source, told, without_places
 from investigator.report.issue.target import Target, fit
 from investigator.report.issue.words import call, does
 from tests.unit import issue_synthetic as made
@@ -236,6 +236,18 @@ def test_a_reproduction_stands_in_its_field_with_what_it_printed() -> None:
     with_addon = field(compose(known, "addon").body, "How to see it")
     assert "better-sqlite3-multiple-ciphers" in with_addon
     assert "npm install better-sqlite3-multiple-ciphers@12.11.1 && node real.mjs" in with_addon
+
+
+def test_a_program_can_be_copied_out_of_the_text() -> None:
+    program = "const f = (x) => {\n  if (x) {\n\treturn `${x}`;\n  }\n\n  return '```';\n};\n"
+    shown = source("a.mjs", program)
+    (token,) = parsed(shown)
+    assert token.info == "js"
+    assert token.content == program
+    assert parsed(source("x|y", "\x1b[31m a\x00"))[0].content == "[31m a\n"
+    long = msgspec.structs.replace(made.SNIPPET, files=(("long.mjs", "x();\n" * 10_000),))
+    text = compose(made.material(made=Reproductions(shipped=(long,), not_shipped=())), "node").body
+    assert "`long.mjs` has 10,000 lines: too long for here" in visible(text)
 
 
 def test_without_a_reproduction_that_is_said() -> None:

@@ -26,7 +26,7 @@ from investigator.report.issue.provenance import (
     same_build,
     uname,
 )
-from investigator.report.issue.public import block, code, told
+from investigator.report.issue.public import block, code, source, told
 from investigator.report.issue.target import Fit, Target, Tracker, fit, grown, tracker
 from investigator.report.issue.words import compared, does, sides, title, title_for_v8
 
@@ -36,8 +36,8 @@ MOST_CHARACTERS: Final = 60_000
 """Below the 65,536 that GitHub takes."""
 _FOLD: Final = re.compile(r"^<details>$.*?^</details>$", re.DOTALL | re.MULTILINE)
 _TITLE: Final = re.compile(r"\A(?:<!-- title: .* -->|Title: .*)\n")
-_MOST_SNIPPET: Final = 12_000
-"""Characters of one file."""
+_MOST_SNIPPET: Final = 16_000
+"""Characters of one file; a part of a program is of no use."""
 _SHORT_OUTPUT: Final = 8
 """Lines of what it printed that need no fold, the fence's two included."""
 _NAMED_SYMBOLS: Final = 3
@@ -235,11 +235,13 @@ def _no_program(material: Material) -> str:
 
 def _file(name: str, text: str) -> str:
     lines = text.rstrip("\n").count("\n") + 1
-    return sections.fold(f"{told(name)} ({lines} lines)", block(text, _MOST_SNIPPET))
+    if len(text) > _MOST_SNIPPET:
+        return f"{code(name)} has {lines:,} lines: too long for here, to be had on request."
+    return sections.fold(f"{told(name)} ({lines} lines)", source(name, text))
 
 
 def _printed(found: Reproduction) -> str:
-    text = block(found.printed.strip("\n"), 4000)
+    text = source("output.txt", found.printed.strip("\n")[:4000])
     if len(text.splitlines()) <= _SHORT_OUTPUT:
         return f"It printed:\n\n{text}"
     return f"\n\n{sections.fold('What it printed', text)}"

@@ -11,6 +11,7 @@ _HOME = re.compile(
     r"(?:/home|/Users|/export/home)/[^/\s:'\",;)\]]+|/root(?=/|\b)|[A-Za-z]:\\Users\\[^\\\s:'\"]+"
 )
 _TEMPORARY = re.compile(r"(?:/private)?/(?:tmp|var/folders|var/tmp)/[^\s:'\",;)\]]+")
+_LANGUAGES = {"mjs": "js", "js": "js", "cc": "cpp", "json": "json", "sh": "sh", "gyp": "python"}
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s@]+@")
 
 
@@ -33,6 +34,15 @@ def code(text: str, limit: int = LIMIT) -> str:
 def block(text: str, limit: int = 8000) -> str:
     """The same as a fenced block of several lines."""
     return fence(without_places(text[: 4 * limit]), limit)
+
+
+def source(name: str, text: str) -> str:
+    """A text to be copied out again: a fenced block that keeps its indentation, in the language of `name`."""
+    lines = without_places(text).rstrip("\n").split("\n")
+    kept = "\n".join("".join(c for c in line if c == "\t" or c.isprintable()).rstrip() for line in lines)
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", kept)), default=0))
+    ending = name.rpartition(".")[2]
+    return f"{ticks}{_LANGUAGES.get(ending, 'text')}\n{kept}\n{ticks}"
 
 
 def plain(text: str, limit: int = 200) -> str:
