@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from investigator import npm_client
+from investigator import npm_client, units
 from investigator.errors import StoredFileError
 from investigator.naming import addon_name
 from investigator.plan import Environment, Plan
@@ -44,7 +44,16 @@ def reproductions(run: RunFolder, op: str, candidate: Environment) -> Reproducti
         return None
     return Reproductions(
         shipped=tuple(_reproduction(folder, program, addon) for program in manifest.shipped),
-        not_shipped=tuple(f"{p.title}: {p.reason}" for p in manifest.programs if not p.shipped),
+        not_shown=tuple(
+            f"{program.title} ({units.format_percent(program.change_pct)})"
+            for program in manifest.programs
+            if not program.shipped and program.change_pct is not None
+        ),
+        not_run=tuple(
+            program.title
+            for program in manifest.programs
+            if not program.shipped and program.change_pct is None
+        ),
     )
 
 

@@ -196,7 +196,7 @@ def test_answers_follow_the_evidence() -> None:
         )
     )
     assert better[1].startswith("made and run on both versions. a V8 addon of 40 lines: 2.15 times")
-    assert "not shown by node:sqlite: it has 1.02 times" in better[1]
+    assert "not shown by the statement through node:sqlite (+2.0 %)" in better[1]
     assert better[8] == "see V8 flags"
     assert "moves 97 %" in better[11]
     assert answers(made.pure_js())[3].startswith(NOT_APPLICABLE)
@@ -246,18 +246,22 @@ def test_a_program_can_be_copied_out_of_the_text() -> None:
     assert token.content == program
     assert parsed(source("x|y", "\x1b[31m a\x00"))[0].content == "[31m a\n"
     long = msgspec.structs.replace(made.SNIPPET, files=(("long.mjs", "x();\n" * 10_000),))
-    text = compose(made.material(made=Reproductions(shipped=(long,), not_shipped=())), "node").body
+    text = compose(made.material(made=Reproductions(shipped=(long,), not_shown=(), not_run=())), "node").body
     assert "`long.mjs` has 10,000 lines: too long for here" in visible(text)
 
 
 def test_without_a_reproduction_that_is_said() -> None:
     none = compose(made.material(), "node").body
     assert "investigate repro RUN --op bind_text_ascii_10k" in visible(none)
-    failed = Reproductions(shipped=(), not_shipped=("snippet in JavaScript: it shows nothing",))
-    text = compose(made.material(made=failed), "node").body
-    steps = visible(field(text, "What steps will reproduce the bug?"))
-    assert "none of them shows it (snippet in JavaScript: it shows nothing)" in steps
-    assert "investigate repro" not in steps
+    useless = Reproductions(shipped=(), not_shown=("snippet in JavaScript (+0.3 %)",), not_run=("x",))
+    text = compose(made.material(made=useless), "node")
+    steps = visible(field(text.body, "What steps will reproduce the bug?"))
+    assert "these were run, and none shows it: snippet in JavaScript (+0.3 %)." in steps
+    assert not any("investigate repro" in command for command in text.missing)
+    failed = compose(made.material(made=Reproductions(shipped=(), not_shown=(), not_run=("x",))), "node")
+    assert "could not be run on the machine below" in visible(failed.body)
+    assert any("investigate repro" in command for command in failed.missing)
+    assert "what was made could not be run" in failed.body
 
 
 def test_an_unknown_layer_is_said() -> None:
@@ -359,7 +363,8 @@ def hostile() -> Material:
                     dependency_free=True,
                 ),
             ),
-            not_shipped=(text,),
+            not_shown=(text,),
+            not_run=(text,),
         ),
     )
 

@@ -72,7 +72,8 @@ def test_programs_with_their_files(run: RunFolder) -> None:
     (folder / "../../secret").write_text("no")
     found = reproductions(run, made.OP, made.HIGH)
     assert found is not None
-    assert found.not_shipped == ("title of workload: it shows 2.1 times",)
+    assert found.not_shown == ()
+    assert found.not_run == ("title of workload",)
     node, addon = found.best(dependency_free=True), found.best(dependency_free=False)
     assert node is not None
     assert addon is not None

@@ -33,8 +33,12 @@ def _snippet(material: Material) -> str:
     if made is None:
         return f"{NOT_MEASURED}: no snippet was made and run; {code(of_run('repro', material))} makes one"
     said = [f"{told(p.title)}: {told(p.reason.rstrip('.'), 300)}" for p in made.shipped]
-    failed = [f"not shown by {told(text.rstrip('.'), 300)}" for text in made.not_shipped]
-    return f"made and run on both versions. {'; '.join([*said, *failed])}"
+    said += [f"not shown by {told(text, 200)}" for text in made.not_shown]
+    if not said:
+        return (
+            f"{NOT_MEASURED}: what was made could not be run; {code(of_run('repro', material))} tries again"
+        )
+    return f"made and run on both versions. {'; '.join(said)}"
 
 
 def _environment(material: Material) -> str:

@@ -84,7 +84,8 @@ def compose(material: Material, target: Target) -> IssueText:
 def _missing(material: Material) -> Iterator[str]:
     if material.attribution is None:
         yield of_run("explain", material)
-    if material.reproductions is None:
+    made = material.reproductions
+    if made is None or not (made.shipped or made.not_shown):
         yield of_run("repro", material)
     if material.bisected is None and release_interval(material).last_good:
         yield bisect_command(material)
@@ -229,8 +230,10 @@ def _no_program(material: Material) -> str:
         command = code(of_run("repro", material))
         none = f"No snippet without our tool was made for this finding; {command} makes and runs one."
         return f"{none} {with_tool}"
-    tried = "; ".join(told(text, 200) for text in material.reproductions.not_shipped[:2])
-    return f"Snippets without our tool were made and run, none of them shows it ({tried}). {with_tool}"
+    tried = "; ".join(told(text, 200) for text in material.reproductions.not_shown)
+    if tried:
+        return f"Without our tool these were run, and none shows it: {tried}. {with_tool}"
+    return f"A snippet without our tool could not be run on the machine below. {with_tool}"
 
 
 def _file(name: str, text: str) -> str:

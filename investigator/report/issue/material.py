@@ -72,8 +72,10 @@ class Reproductions(msgspec.Struct, frozen=True, kw_only=True):
 
     shipped: tuple[Reproduction, ...]
     """The one to show first."""
-    not_shipped: tuple[str, ...]
-    """Programs that do not show the effect, or could not be run: a sentence each."""
+    not_shown: tuple[str, ...]
+    """Programs that were run and do not show the effect: what each does, and its change."""
+    not_run: tuple[str, ...]
+    """Programs that could not be run: what each does."""
 
     def best(self, *, dependency_free: bool) -> Reproduction | None:
         """The program to show: of the wanted kind if there is one, else any."""
