@@ -482,6 +482,10 @@ def make_environments(
         found = _compared(spec, requests, compared, nodes, observer)
         made = _attempt(tuple(_with_fix(spec, e, observer) for e in found), engine, observer)
     elif spec.fix is not None and spec.fix.kind != "node":
+        if spec.fix.kind == "patch":
+            # Whether it applies to the first choice is known before anything is compiled.
+            first = next(addons.usable_packages(requests[0], nodes, observer))
+            _with_fix(spec, _environment(spec, nodes[-1], first, None), observer)
         # The release is chosen without the fix, whose build may fail whatever the release.
         made = _best_release(spec, requests[0], nodes[:-1], engine, observer)
         plain = _environment(spec, nodes[-1], made.environments[-1].addon, None)
@@ -560,7 +564,13 @@ def _with_fix(spec: Spec, environment: Environment, observer: Observer) -> Envir
         _refuse_mixed_ciphers(spec, encrypted)
         package = own
     elif fix.kind == "patch":
-        package = addons.patched(package, fix.build, f"--fix {fix.name or 'patch'}")
+        try:
+            package = addons.patched(package, fix.build, f"--fix {fix.name or 'patch'}")
+        except UsageError as error:
+            release = f"{package.name} {package.version}"
+            raise UsageError(
+                f"{error} (tried on {release}; name the release that it is made for with --addon)"
+            ) from error
     else:
         return environment
     return _environment(spec, environment.node, package, environment.label)

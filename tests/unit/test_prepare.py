@@ -658,6 +658,22 @@ def test_a_patch_is_on_the_fix_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tried, broken) == (["2.0.0", "2.0.0"], {})
 
 
+def test_a_patch_that_does_not_apply_is_refused_before_anything_is_compiled(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tried = fake_builds(monkeypatch, [package("2.0.0")], lambda *_: False)
+
+    def refuse(_package: AddonPackage, patch: str | None, shown: str | None = None) -> AddonPackage:
+        raise UsageError(f"{shown} does not apply to this release of the addon") if patch else AssertionError
+
+    monkeypatch.setattr(addons, "patched", refuse)
+    fix = Fix(kind="patch", build="fix.patch", name="mine.diff")
+    spec = msgspec.structs.replace(JUDGED, fix=fix)
+    with pytest.raises(UsageError, match=r"--fix mine.diff does not apply.* 2.0.0; name the release"):
+        judged(spec, "20.0.0", "24.0.0", "24.0.0")
+    assert tried == []
+
+
 def test_an_addon_is_on_the_fix_alone_and_its_failure_chooses_no_other_release(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
