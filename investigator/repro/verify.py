@@ -3,6 +3,8 @@
 import contextlib
 import math
 import os
+import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -87,8 +89,9 @@ class Workshop:
         self._environments = environments
         self._sides = sides
         self._cpus = cpus
-        self._shipped.mkdir()
-        self._work.mkdir()
+        self._tools = root / "tools"
+        for folder in (self._shipped, self._work, self._tools):
+            folder.mkdir()
 
     def install(self, files: Mapping[str, bytes], platform: str) -> bytes:
         """Install the packages of ``package.json``, which every reproduction of the pair has; the lock file.
@@ -117,12 +120,14 @@ class Workshop:
             "repro": Mount(source=self._shipped, target=PurePosixPath("/repro")),
             "work": Mount(source=self._work, target=PurePosixPath("/work"), writable=True),
             "tool": Mount(source=resources.node_tools(), target=PurePosixPath("/tool")),
+            "tools": Mount(source=self._tools, target=PurePosixPath("/tools")),
             "recipe": Mount(
                 source=resources.root() / "node_fixtures/compile", target=PurePosixPath("/recipe")
             ),
             **self._given(draft),
         }
         seen = {name: self._engine.inside(mount) for name, mount in mounts.items()}
+        self._offer_npm(seen["tool"])
         name = f"result-{draft.name}.json"
         (self._work / name).unlink(missing_ok=True)
         arguments = [draft.name, "--json", str(seen["work"] / name)]
@@ -141,6 +146,13 @@ class Workshop:
             )
         )
         return self._result(name, draft, outcome), _printed(outcome)
+
+    def _offer_npm(self, tool: PurePosixPath) -> None:
+        """A program called npm: the one in the Python package relies on links that a wheel cannot hold."""
+        client = shlex.quote(str(tool / "lib/node_modules/npm/bin/npm-cli.js"))
+        path = self._tools / "npm"
+        path.write_text(f'#!/bin/sh\nexec node {client} "$@"\n', "utf-8")
+        path.chmod(0o755)
 
     def _given(self, draft: Draft) -> dict[str, Mount]:
         """Builds that no registry has, and the objects that spare compiling SQLite again."""
@@ -176,7 +188,7 @@ class Workshop:
 
 def _environment(seen: Mapping[str, PurePosixPath]) -> dict[str, str]:
     variables = {
-        "PATH": f"{seen['tool'] / 'bin'}:{PATH}",
+        "PATH": f"{seen['tools']}:{seen['tool'] / 'bin'}:{PATH}",
         "REPRO_WORK": str(seen["work"]),
         "LC_ALL": "C",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -227,11 +239,18 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             raise disk_error(error, path) from error
 
 
+def _complaint(printed: str) -> str:
+    """The line that says what went wrong: the runner's own, else the first error of anything."""
+    lines = printed.splitlines()
+    own = [line for line in lines if line.startswith("error: ")]
+    others = (line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE))
+    return own[-1] if own else next(others, lines[-1] if lines else "")
+
+
 def program_of(draft: Draft, result: _Result | None, printed: str, finding_pct: float) -> Program:
     """What came of one program."""
     if result is None:
-        last = next((line for line in reversed(printed.splitlines()) if "error" in line), printed[-200:])
-        said = clean_text(last, 200) or "it printed nothing"
+        said = clean_text(_complaint(printed), 200) or "it printed nothing"
         return Program(
             name=draft.name,
             kind=draft.kind,

@@ -125,14 +125,20 @@ def _works_in_an_empty_folder(engine: DockerEngine, made: Path, tmp_path: Path) 
     copy = tmp_path / "copy"
     shutil.copytree(made, copy)
     npm_client.install_locked(copy, sources.platform_for(engine.name))
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    npm = "/usr/local/nodejs/lib/node_modules/npm/bin/npm-cli.js"
+    (tools / "npm").write_text(f'#!/bin/sh\nexec node {npm} "$@"\n')
+    (tools / "npm").chmod(0o755)
     tool = Mount(source=resources.node_tools(), target=PurePosixPath("/usr/local/nodejs"))
+    names = Mount(source=tools, target=PurePosixPath("/usr/local/names"))
     repro = Mount(source=copy, target=PurePosixPath("/repro"), writable=True)
     outcome = engine.run(
         Task(
             command=("/repro/run.sh", "--rounds", "3", "--json", "/repro/result.json"),
             purpose="run a copied reproduction",
-            mounts=(tool, repro),
-            environment={"PATH": "/usr/local/nodejs/bin:/usr/bin:/bin"},
+            mounts=(tool, names, repro),
+            environment={"PATH": "/usr/local/names:/usr/local/nodejs/bin:/usr/bin:/bin"},
             timeout_s=300,
         )
     )

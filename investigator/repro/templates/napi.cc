@@ -1,10 +1,24 @@
-// What an addon on Node-API does with a string argument before it is handed to a C library: asks for its length in
-// UTF-8, then for the bytes (Napi::String::Utf8Value), then copies them.
+// What an addon on Node-API does with a string argument: it asks for its length in UTF-8, then for the bytes
+// (Napi::String::Utf8Value). Then what the C library does: a copy of the bytes, whose characters are counted.
 #include <node_api.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <string>
+
+static int32_t CountInCopy(const char* text, size_t length) {
+  char* copy = static_cast<char*>(malloc(length + 1));
+  memcpy(copy, text, length);
+  copy[length] = 0;
+  int32_t count = 0;
+  for (const char* at = copy; *at != 0; ++count) {
+    if (static_cast<unsigned char>(*at++) >= 0xc0) {
+      while ((*at & 0xc0) == 0x80) ++at;
+    }
+  }
+  free(copy);
+  return count;
+}
 
 static napi_value Convert(napi_env env, napi_callback_info info) {
   size_t count = 1;
@@ -15,11 +29,8 @@ static napi_value Convert(napi_env env, napi_callback_info info) {
   std::string utf8;
   utf8.resize(length);
   napi_get_value_string_utf8(env, text, &utf8[0], length + 1, nullptr);
-  char* copy = static_cast<char*>(malloc(length + 1));
-  memcpy(copy, utf8.c_str(), length + 1);
   napi_value result;
-  napi_create_int32(env, copy[length / 2], &result);
-  free(copy);
+  napi_create_int32(env, CountInCopy(utf8.c_str(), length), &result);
   return result;
 }
 
