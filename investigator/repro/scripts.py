@@ -148,11 +148,11 @@ def _utf8(question: Question, texts: re.Match[str]) -> Draft:
     what, _, _ = _UNITS[texts["encoding"]]
     body = f"{_texts(texts)}\n{_require_snippet()}const {{ convert }} = {_BUILT};\n"
     napi = _addon(question).napi is not None
-    api = "Node-API" if napi else "V8"
+    api = "Node-API" if napi else "V8's API"
     return Draft(
         name="snippet-napi" if napi else "snippet-v8",
         kind="napi_addon" if napi else "v8_addon",
-        title=f"a string of {_length(texts):,} characters ({what}) to UTF-8 through {api}'s API",
+        title=f"a string of {_length(texts):,} characters ({what}) to UTF-8 through {api}, then counted",
         script="snippet.mjs",
         compile=True,
         files={

@@ -26,6 +26,7 @@ import { parseArgs } from 'node:util';
 
 const HERE = path.dirname(fileURLToPath(import.meta.url));
 const WORK = path.resolve(process.env.REPRO_WORK ?? path.join(HERE, 'work'));
+const FEWEST = 6; // rounds whose whole range is a 95 % interval of the median
 const SIDES = ['baseline', 'candidate'];
 const facts = JSON.parse(readFileSync(path.join(HERE, 'repro.json'), 'utf8'));
 
@@ -87,10 +88,10 @@ function reproduce(program, nodes, rounds, values) {
     raw_ns_per_call: { baseline: ns[0], candidate: ns[1] },
   };
   SIDES.forEach((side, k) => console.log(`  ${facts.sides[side].title}: ${time(median(ns[k]))} a call`));
+  const sure = rounds < FEWEST ? 'too few rounds for an interval' : `95 % interval ${percent(low)} to ${percent(high)}`;
   console.log(
-    `  ratio ${(1 + result.change_pct / 100).toFixed(3)}, change ${percent(result.change_pct)}, 95 % interval ` +
-      `${percent(low)} to ${percent(high)}; single rounds ${percent(sorted[0])} to ${percent(sorted.at(-1))} ` +
-      `(${rounds} rounds, a process for each side)`,
+    `  ratio ${(1 + result.change_pct / 100).toFixed(3)}, change ${percent(result.change_pct)}, ${sure}; ` +
+      `single rounds ${percent(sorted[0])} to ${percent(sorted.at(-1))} (${rounds} rounds, a process for each side)`,
   );
   return result;
 }
