@@ -81,7 +81,8 @@ def drafts(question: Question) -> tuple[Draft, ...]:
         return (_js(question),)
     if operation.family != "sqlite":
         return ()
-    own = tuple(draft for draft in (_native(question), _node_sqlite(question)) if draft is not None)
+    made = (_buffer(question), _native(question), _node_sqlite(question))
+    own = tuple(draft for draft in made if draft is not None)
     return own if _addon(question).kind == "node:sqlite" else (*own, _real(question))
 
 
@@ -106,6 +107,21 @@ def _js(question: Question) -> Draft:
         title=f"{operation.name} in plain JavaScript",
         script="snippet.mjs",
         files={"snippet.mjs": text},
+    )
+
+
+def _buffer(question: Question) -> Draft | None:
+    """Strings to UTF-8 by Node itself; None for operations that bind no text."""
+    texts = _TEXTS.fullmatch(question.operation.name)
+    if texts is None or question.plan.spec.axis == "addon":
+        return None
+    what, _, _ = _UNITS[texts["encoding"]]
+    return Draft(
+        name="snippet-js",
+        kind="js",
+        title=f"a string of {_length(texts):,} characters ({what}) to UTF-8 by Buffer.from, no addon",
+        script="snippet.mjs",
+        files={"snippet.mjs": _program(question, f"{_texts(texts)}\n", run="Buffer.from(texts[i & 3])")},
     )
 
 
@@ -215,7 +231,8 @@ def _node_sqlite(question: Question) -> Draft | None:
     if question.plan.spec.axis == "addon" or not all(_has_sqlite(e.node.version) for e in question.sides):
         return None
     own = _addon(question).kind == "node:sqlite"
-    if not own and (not name.startswith(("select_", "bind_text_")) or name == "select_range_raw"):
+    # It binds strings in a way of its own; writing is what SQLite and the disk do, not Node.
+    if not own and (not name.startswith("select_") or name == "select_range_raw"):
         return None
     database = "import { DatabaseSync as Database } from 'node:sqlite';\n"
     body = _on_database(question, database, NO_CIPHER).replace(".pluck()", "")

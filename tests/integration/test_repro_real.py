@@ -163,7 +163,7 @@ def test_the_string_conversion_is_shown_by_an_addon_of_a_few_lines(
         run, plan, [finding(operation.name, "sqlite", plan, 130.0)], docker_engine, NullObserver()
     )
     programs = {program.name: program for program in made.programs}
-    assert set(programs) == {"snippet-v8", "snippet-sqlite", "real"}
+    assert set(programs) == {"snippet-js", "snippet-v8", "real"}
     # The size depends on the machine's memory; that it is slower by far does not.
     for program in programs.values():
         assert program.change_pct is not None, program.output
