@@ -73,6 +73,7 @@ def test_the_reports_are_there_and_the_exit_code_says_that_nothing_is_in_them(
         stored=SimpleNamespace(plan=PLAN),
         analysis=analysis,
         folder=SimpleNamespace(path=Path()),
+        validation=None,
     )
     monkeypatch.setattr(workflow, "investigate", lambda *_: finished)
     monkeypatch.setattr(results, "terminal_report", lambda _: analysis.headline)
