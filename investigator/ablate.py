@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from investigator import measure, samples
+from investigator import measure
 from investigator.arms import Arms, arms
 from investigator.causes import ablation as experiments
 from investigator.causes.ablation import (
@@ -22,7 +22,7 @@ from investigator.errors import UsageError
 from investigator.measure import Bench, Calibration, RoundRecord
 from investigator.plan import Failure, Plan, schedule
 from investigator.prepare import PLAN_SCHEMA, StoredPlan
-from investigator.records import read_samples
+from investigator.records import read_table
 from investigator.rounds import learn_pace
 from investigator.store import RunFolder
 
@@ -177,8 +177,7 @@ def _arm_ids(bench: Bench, experiment: AblationPlan, chosen: Sequence[Ablation])
 
 
 def _arms(bench: Bench, records: Sequence[RoundRecord]) -> Arms:
-    rows = read_samples(bench.folder, bench.plan, records)
-    return arms(samples.remark(samples.to_frame(rows)))
+    return arms(read_table(bench.folder, bench.plan, records))
 
 
 def _report(

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from investigator import measure, samples
+from investigator import measure
 from investigator.analysis import Analysis, Comparison
 from investigator.attribution.findings import recurs
 from investigator.attribution.layers import Attribution, Cause, LayerShare, Method, Symbol
@@ -24,7 +24,7 @@ from investigator.profiling.profiler import Profiler
 from investigator.profiling.reading import SUFFIX, ProfileReading, read_profile
 from investigator.profiling.stacks import Stacks, added
 from investigator.protocol import Pass
-from investigator.records import analyse_table, read_samples
+from investigator.records import analyse_table, read_table
 from investigator.stats.process import process_values
 from investigator.store import RunFolder
 from investigator.tested import tested
@@ -144,7 +144,7 @@ def _again(folder: RunFolder, explained: Explained) -> _Again:
         "calibration.json", "calibration", measure.CALIBRATION_SCHEMA, measure.Calibration
     )
     records = measure.read_rounds(folder)
-    table = samples.remark(samples.to_frame(read_samples(folder, plan, records)))
+    table = read_table(folder, plan, records)
     analysis = analyse_table(plan, calibration, records, table)
     pairs = [c for c in analysis.comparisons if c.op == op and c.kind == "baseline" and c.phase == "warm"]
     usable = [c for c in pairs if c.verdict != "invalid" and c.rounds > 0]

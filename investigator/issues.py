@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from investigator import measure, samples
+from investigator import measure
 from investigator.ablate import FOLDER as ABLATIONS
 from investigator.analysis import Analysis, Comparison
 from investigator.arms import arms, arms_of
@@ -18,7 +18,7 @@ from investigator.causes.ablation import ABLATION_SCHEMA, AblationReport
 from investigator.causes.build import BuildDifference, compare_builds, config_differences, public_config
 from investigator.issue_sources import bisected, reproductions
 from investigator.plan import Environment, Plan
-from investigator.records import analyse_table, read_samples
+from investigator.records import analyse_table, read_table
 from investigator.report.issue.choose import Chosen, choose
 from investigator.report.issue.forms import IssueText, compose
 from investigator.report.issue.material import Material, Measured, Side
@@ -108,7 +108,7 @@ class _Reader:
             "calibration.json", "calibration", measure.CALIBRATION_SCHEMA, measure.Calibration
         )
         records = measure.read_rounds(nested)
-        table = samples.remark(samples.to_frame(read_samples(nested, explained.plan, records)))
+        table = read_table(nested, explained.plan, records)
         analysis = analyse_table(explained.plan, calibration, records, table)
         pair = _pair(analysis, comparison.op, comparison.candidate)
         if pair is None or pair.verdict == "invalid" or pair.rounds == 0:

@@ -1,6 +1,6 @@
 """Finished rounds of a run folder to the table of samples, and to verdicts: offline, from the raw events."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -8,15 +8,39 @@ from investigator import measure, samples
 from investigator.analysis import Analysis, analyse
 from investigator.errors import StoredFileError
 from investigator.invoke import read_events
-from investigator.measure import Calibration, RoundRecord
+from investigator.measure import Calibration, Measured, RoundRecord
 from investigator.plan import Plan
+from investigator.protocol import Event
 from investigator.store import TOOL, RunFolder
 
 
 def read_samples(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) -> tuple[samples.Sample, ...]:
     """All passes of all finished rounds."""
     family_of = {operation.name: operation.family for operation in plan.operations}
-    rows: list[samples.Sample] = []
+    return tuple(
+        row
+        for measured, events in _events(folder, records)
+        for row in samples.samples_from_events(measured.invocation, family_of, events, measured.steal_pct)
+        if row.op not in measured.superseded
+    )
+
+
+def read_table(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) -> pd.DataFrame:
+    """The same as a table with the columns of `samples.Sample`, ``disturbed`` marked over all processes.
+
+    Raises:
+        StoredFileError: a file of events is damaged.
+    """
+    family_of = {operation.name: operation.family for operation in plan.operations}
+    parts = []
+    for measured, events in _events(folder, records):
+        kept = [event for event in events if getattr(event, "op", None) not in measured.superseded]
+        columns = samples.columns_from_events(measured.invocation, family_of, kept, measured.steal_pct)
+        parts.append({name: samples.packed(name, values) for name, values in columns.items()})
+    return samples.joined(parts)
+
+
+def _events(folder: RunFolder, records: Sequence[RoundRecord]) -> Iterator[tuple[Measured, Sequence[Event]]]:
     for record in records:
         path = folder.round_path(record.number)
         for measured in record.invocations:
@@ -25,18 +49,14 @@ def read_samples(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) 
                 raise StoredFileError(
                     f"{path / measured.events} is damaged ({damage}); remove {path.name} and resume the run."
                 )
-            table = samples.samples_from_events(measured.invocation, family_of, events, measured.steal_pct)
-            rows += [row for row in table if row.op not in measured.superseded]
-    return tuple(rows)
+            yield measured, events
 
 
 def analyse_records(
     folder: RunFolder, plan: Plan, calibration: Calibration, records: Sequence[RoundRecord]
 ) -> Analysis:
     """Verdicts after these rounds."""
-    return analyse_table(
-        plan, calibration, records, samples.remark(samples.to_frame(read_samples(folder, plan, records)))
-    )
+    return analyse_table(plan, calibration, records, read_table(folder, plan, records))
 
 
 def analyse_table(

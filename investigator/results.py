@@ -22,7 +22,7 @@ from investigator.nodes.platform import PlatformFacts
 from investigator.plan import Plan
 from investigator.prepare import PLAN_SCHEMA, StoredPlan
 from investigator.protocol import Hello
-from investigator.records import analyse_table, read_samples
+from investigator.records import analyse_table, read_samples, read_table
 from investigator.report import junit, markdown
 from investigator.report.commands import command_line
 from investigator.report.page import page
@@ -109,7 +109,7 @@ def regenerate(folder: RunFolder, *, write: bool, draw: bool = True) -> Finished
     record = folder.read_json("run.json", "run", RUN_SCHEMA, RunRecord)
     calibration = folder.read_json("calibration.json", "calibration", measure.CALIBRATION_SCHEMA, Calibration)
     records = measure.read_rounds(folder)
-    table = samples.remark(samples.to_frame(read_samples(folder, stored.plan, records)))
+    table = read_table(folder, stored.plan, records)
     if not records and (folder.path / "summary.json").exists() and not calibration.failures:
         raise StoredFileError(
             f"{folder.raw} has no finished round although the run has results; restore it, or read "

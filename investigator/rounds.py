@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from investigator import measure, samples
+from investigator import measure
 from investigator.analysis import Analysis
 from investigator.arms import arms
 from investigator.measure import Bench, Calibration, RoundRecord
 from investigator.naming import short_names
 from investigator.observer import Estimate
 from investigator.plan import Failure, Plan, schedule
-from investigator.records import analyse_records, analyse_table, read_samples
+from investigator.records import analyse_records, analyse_table, read_table
 from investigator.spec import Spec
 from investigator.store import RunFolder
 from investigator.validate.judge import is_final, open_operations
@@ -70,7 +70,7 @@ def _wanted(
 ) -> tuple[str, ...] | None:
     """Operations that further rounds are for, None for all of them; decided by the rounds given alone."""
     if plan.spec.fix is not None:
-        frame = samples.remark(samples.to_frame(read_samples(folder, plan, records)))
+        frame = read_table(folder, plan, records)
         table, analysis = arms(frame), analyse_table(plan, calibration, records, frame)
         if records:
             return open_operations(plan, table, analysis)

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from investigator import measure, samples
+from investigator import measure
 from investigator.arms import Arms, arms
 from investigator.attribution.layers import Cause
 from investigator.build import AddonBuild
@@ -24,7 +24,7 @@ from investigator.causes.source import (
 )
 from investigator.causes.swap import moved_share
 from investigator.plan import Environment, Plan
-from investigator.records import read_samples
+from investigator.records import read_table
 from investigator.store import RunFolder
 
 CAUSES_SCHEMA = 1
@@ -163,7 +163,7 @@ def _arms(folder: RunFolder) -> Arms | None:
     if not records:
         return None
     plan = folder.read_json("experiment.json", "experiment", CAUSES_SCHEMA, Plan)
-    return arms(samples.remark(samples.to_frame(read_samples(folder, plan, records))))
+    return arms(read_table(folder, plan, records))
 
 
 def _source_cause(judged: Sequence[SourceCause]) -> Iterator[Cause]:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from investigator import cache_limit, measure, samples
+from investigator import cache_limit, measure
 from investigator.arms import Arm, arms, arms_of
 from investigator.bisect.candidates import Candidate, Candidates
 from investigator.bisect.request import Request
@@ -16,7 +16,7 @@ from investigator.errors import NothingBuiltError
 from investigator.measure import Bench, Calibration, RoundRecord
 from investigator.plan import ONCE, Failure, Plan
 from investigator.prepare import PLAN_SCHEMA, StoredPlan
-from investigator.records import read_samples
+from investigator.records import read_table
 from investigator.stats.bisection import Levels, Look
 from investigator.stats.process import FloatArray
 from investigator.store import RunFolder
@@ -200,7 +200,7 @@ def levels_of(
     folder: RunFolder, plan: Plan, records: Sequence[RoundRecord], op: str
 ) -> dict[str, FloatArray]:
     """Log of the time per operation by environment, one value a round; NaN where a process is missing."""
-    table = arms(samples.remark(samples.to_frame(read_samples(folder, plan, records))))
+    table = arms(read_table(folder, plan, records))
     count = len(records)
     return {e.id: _mean_log(arms_of(table, op, "warm", e.id), count) for e in plan.environments}
 
