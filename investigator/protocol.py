@@ -160,7 +160,7 @@ class Gc(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pause_ns: Count
 
 
-class Pass(msgspec.Struct, frozen=True, kw_only=True, tag="pass", forbid_unknown_fields=True):
+class Pass(msgspec.Struct, frozen=True, kw_only=True, tag="pass", forbid_unknown_fields=True, gc=False):
     """One timed repetition: `calls` calls of the operation."""
 
     op: str

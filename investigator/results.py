@@ -236,7 +236,7 @@ def run_figures(finished: Finished) -> Figures:
 
 def html_report(finished: Finished) -> str:
     """The text of report.html."""
-    return page.render(_view(finished), run_figures(finished))
+    return page.render(_view(finished), run_figures(finished), finished.validation)
 
 
 def terminal_report(finished: Finished) -> TerminalReport | ValidationReport:

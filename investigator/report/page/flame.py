@@ -315,8 +315,7 @@ def _spec(frames: Sequence[Spec], widest: float, title: str, width: int) -> Spec
                                 "baseline": {"value": "middle"},
                                 "fontSize": {"value": 10.5},
                                 "fill": {"value": colour("ink")},
-                                "text": {"signal": _VISIBLE + " < 24 ? '' : datum.n"},
-                                "limit": {"signal": f"max(1, {_VISIBLE} - 6)"},
+                                "text": {"signal": _FITTING},
                                 "tooltip": tooltip,
                                 "cursor": {"value": "pointer"},
                             }
@@ -330,3 +329,9 @@ def _spec(frames: Sequence[Spec], widest: float, title: str, width: int) -> Spec
 
 _VISIBLE = "(min(width, scale('x', datum.x + datum.w)) - max(0, scale('x', datum.x)))"
 """Pixels of a box that can be seen."""
+_CHARACTER = 5.6
+"""Usual width of a character in pixels: measuring each text takes longer than everything else."""
+_FITTING = (
+    f"{_VISIBLE} < 24 ? '' : length(datum.n) * {_CHARACTER} + 6 <= {_VISIBLE} ? datum.n : "
+    f"slice(datum.n, 0, max(1, floor(({_VISIBLE} - 6) / {_CHARACTER}) - 1)) + '\u2026'"
+)

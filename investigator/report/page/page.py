@@ -17,7 +17,8 @@ import markupsafe
 from investigator.report.page import draw, rows, theme
 from investigator.report.page.figures import Figures
 from investigator.report.shapes import View
-from investigator.report.wording import FINDING_MARK, FLOOR_MARK, VERDICT_WORDS
+from investigator.report.wording import FINDING_MARK, VERDICT_WORDS
+from investigator.validate.shapes import Validation
 
 _PACKAGE = "investigator.report.page"
 _ROWS = (
@@ -30,14 +31,28 @@ _ROWS = (
     "environment_rows",
     "digest_rows",
     "flag_groups",
+    "validation_sides",
+    "validation_notes",
+    "target_rows",
+    "other_rows",
 )
 
 
-def render(view: View, figures: Figures) -> str:
-    """Write the page; ends with a newline."""
+def render(view: View, figures: Figures, validation: Validation | None = None) -> str:
+    """Write the page; ends with a newline.
+
+    Args:
+        view: everything it says.
+        figures: its plots.
+        validation: the answer of `investigate validate`, above everything else.
+
+    Raises:
+        HostUnfitError: the plotting library cannot be used.
+    """
     style, scripts = theme.style_variables() + _resource("style.css"), (draw.library(), _resource("page.js"))
     text = _template().render(
         view=view,
+        validation=validation,
         figures=figures,
         drawn={figure.name: markupsafe.Markup(draw.svg(figure)) for figure in figures},  # noqa: S704
         policy=_policy(style, scripts),
@@ -45,7 +60,6 @@ def render(view: View, figures: Figures) -> str:
         scripts=[markupsafe.Markup(script) for script in scripts],  # noqa: S704
         specs=markupsafe.Markup(_specs(figures)),  # noqa: S704
         finding=FINDING_MARK,
-        floor=FLOOR_MARK,
         **{name: getattr(rows, name) for name in _ROWS},
         verdict_class={word: verdict for verdict, word in VERDICT_WORDS.items()},
     )

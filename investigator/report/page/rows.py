@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from investigator import units
+from investigator.report import validation as words
 from investigator.report.layers_view import LayersView
 from investigator.report.shapes import View
+from investigator.text import clean_text, short_text
+from investigator.validate.shapes import Validation
 
 Row = Sequence[str]
 
@@ -78,3 +82,35 @@ def flag_groups(view: View) -> Iterator[tuple[str, str]]:
             same.setdefault(environment.flags, []).append(environment.short)
     for flags, names in same.items():
         yield ", ".join(names), "\n".join(f"{source}: {line}" for source, line in flags)
+
+
+def validation_sides(found: Validation) -> Iterator[tuple[str, str]]:
+    """The sides of a validation and what a pass needs."""
+    return ((name, clean_text(text)) for name, text in words.sides(found))
+
+
+def validation_notes(found: Validation) -> Iterator[str]:
+    """What the tables do not say."""
+    return (clean_text(text, 1000) for text in words.notes(found))
+
+
+def target_rows(found: Validation) -> Iterator[Row]:
+    """How much of each loss came back."""
+    for target in found.targets:
+        times = (target.baseline_ns_per_op, target.regressed_ns_per_op, target.fix_ns_per_op)
+        yield (
+            short_text(target.op, 64),
+            words.change(target.loss),
+            words.recovered(target),
+            words.change(target.remaining),
+            *map(units.format_time, times),
+            words.WORDS[target.outcome],
+        )
+
+
+def other_rows(found: Validation) -> Iterator[Row]:
+    """What the fix did to everything else."""
+    return (
+        (short_text(other.op, 64), words.change(other.change), words.OTHER_WORDS[other.outcome])
+        for other in found.others
+    )
