@@ -13,8 +13,9 @@ import pytest
 
 from investigator import results
 from investigator.errors import HostUnfitError
-from investigator.report.page import draw, theme
+from investigator.report.page import draw, page, theme
 from investigator.report.page.shapes import slug
+from investigator.report.shapes import View
 from investigator.report.view import build_view
 from tests.unit import report_synthetic as synthetic
 from tests.unit.page_synthetic import hostile, made
@@ -62,6 +63,13 @@ def test_the_page_has_every_section_and_every_figure() -> None:
     assert len(drawn.rounds) == 9
     assert len(drawn.changes) == 2
     assert [f.name.partition("-")[0] for f in drawn.explained[0].flames] == ["flame", "flame", "flame"]
+
+
+def test_everything_that_the_view_says_is_laid_out() -> None:
+    source = Path(page.__file__)
+    texts = source.with_name("report.html.jinja").read_text() + source.with_name("rows.py").read_text()
+    said = {name for name in View.__struct_fields__ if re.search(rf"\bview\.{name}\b", texts)}
+    assert set(View.__struct_fields__) - said == {"baseline"}  # the environments say which it is
 
 
 def test_every_plot_says_what_it_shows_and_has_its_figures_as_a_table() -> None:

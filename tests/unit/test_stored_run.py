@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     calibration = measure.calibrate(bench, ())
     run.write_json("calibration.json", "calibration", measure.CALIBRATION_SCHEMA, calibration)
     run.write_json("run.json", "run", RUN_SCHEMA, RECORD)
-    results.regenerate(run, write=True)
+    results.regenerate(run, write=True, draw=False)
     return run
 
 

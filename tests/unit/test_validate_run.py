@@ -97,7 +97,7 @@ def measured(bench: Bench, failures: tuple[Failure, ...] = ()) -> Finished:
     )
     bench.folder.write_json("run.json", "run", RUN_SCHEMA, record)
     run_rounds(bench, learn_pace(bench, failures))
-    return results.regenerate(bench.folder, write=True)
+    return results.regenerate(bench.folder, write=True, draw=False)
 
 
 def answer_of(finished: Finished) -> Validation:
@@ -256,6 +256,16 @@ def test_hostile_texts_stay_texts_in_every_form(passed: Finished) -> None:
     with console.capture() as captured:
         console.print(ValidationReport(answer, "reports/x"))
     assert "\x1b]8" not in captured.get()
+
+
+def test_the_page_begins_with_the_answer(passed: Finished) -> None:
+    hostile = msgspec.structs.replace(passed, validation=hostile_answer(passed))
+    for finished in (passed, hostile):
+        text = results.html_report(finished).partition('<script type="application/json"')[0]
+        assert text.index("Does the fix bring it back") < text.index('id="result"')
+        assert "came back" in text
+        assert "<script>alert" not in text
+        assert "<img" not in text
 
 
 def test_the_step_summary_goes_where_github_wants_it(
