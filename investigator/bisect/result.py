@@ -221,7 +221,10 @@ def _headline(request: Request, outcome: Outcome, asked: Found | None, found: Bi
     gap = effect_text(effect(found.gap))
     word = "first bad" if request.find == "regression" else "first fixed"
     if asked is not None and asked.named:
-        return f"{asked.first} is the {word} release: {op} {effect_text(asked.effect)} against {asked.last}."
+        more = len(found.changes) - 1
+        others = f" {more} other change{'' if more == 1 else 's'} on the way." if more else ""
+        told = f"{op} {effect_text(asked.effect)} against {asked.last}."
+        return f"{asked.first} is the {word} release: {told}{others}"
     if asked is not None:
         return (
             f"cannot narrow further than {asked.last}..{asked.first}: the {word} release of {op} is one of "
@@ -271,6 +274,8 @@ def _rows(
         steps = tuple(step.number for step in found.steps if index in step.readings or index in step.ends)
         made = candidates.made(release.version)
         level = found.levels.get(index)
+        if level is not None and not math.isfinite(level.estimate):
+            level = None
         rows.append(
             ReleaseRow(
                 version=release.version,

@@ -96,6 +96,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def evidence(self) -> float:
         """Log likelihood ratio of lying at the new end over the old one."""
+        if not math.isfinite(self.centre):
+            return 0.0
         ratio = self.centre * self.gap / (self.error**2 + LAYOUT_SD**2)
         return max(-MOST_EVIDENCE, min(MOST_EVIDENCE, ratio))
 
@@ -270,8 +272,7 @@ class _Bisector:
         self.in_a_row = 0
         self.steps: list[Step] = []
 
-    # -- one step
-    # ---------------------------------------------------------------------------------------------
+    # -- one step --
 
     def step(self, hunt: _Hunt, targets: Sequence[int], purpose: Purpose) -> Levels:
         """Measure, with more rounds while something is undecided; the rounds join those of the hunt."""
@@ -326,8 +327,7 @@ class _Bisector:
         self.tell(self.steps[-1], hunt.bracket(), len(self.open(hunt)))
         return levels
 
-    # -- the search
-    # -------------------------------------------------------------------------------------------
+    # -- the search --
 
     def open(self, hunt: _Hunt) -> list[int]:
         """Releases that may still narrow it down."""

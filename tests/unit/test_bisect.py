@@ -216,6 +216,19 @@ def test_the_first_fixed_release_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     assert "first fixed" in result.headline
 
 
+def test_half_a_fix_on_the_way_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cost(version: str) -> float:
+        place = VERSIONS.index(version)
+        return 50_000.0 * (1.0 if place < 2 else 2.0 if place < 5 else 1.4)
+
+    result = Laboratory(tmp_path, monkeypatch, cost).search()
+    assert (result.first, len(result.changes)) == ("23.11.0", 2)
+    other = result.changes[1]
+    assert (other.first, other.named, other.asked) == ("24.2.0", True, False)
+    assert "1 other change on the way" in result.headline
+    assert "Other changes on the way" in render.markdown(result)
+
+
 def test_the_wrong_question_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = Laboratory(tmp_path, monkeypatch, slow_from("24.1.0", 0.6)).search()
     assert (result.outcome, result.first, result.changes) == ("reversed", None, ())

@@ -187,6 +187,11 @@ def test_too_few_rounds_decide_nothing() -> None:
     assert reading.evidence == 0.0
 
 
+def test_rounds_without_any_value_say_nothing() -> None:
+    reading = read(np.zeros(8), np.ones(8), np.full(8, np.nan), CONFIDENCE)
+    assert (reading.side, reading.evidence) == ("undecided", 0.0)
+
+
 def test_missing_rounds_are_left_out() -> None:
     old, new, target = np.zeros(9), np.ones(9), np.ones(9)
     target[2] = np.nan

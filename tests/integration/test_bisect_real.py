@@ -1,0 +1,63 @@
+"""A bisection over real Node releases: a release with a known answer, killed in the middle and resumed."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_main_job import command, investigate, our_containers
+
+pytestmark = [pytest.mark.container, pytest.mark.node]
+
+QUESTION = (
+    "bisect", "--good", "23.11.1", "--bad", "24.1.0", "--op", "bind_text_ascii_10k",
+    "--addon", "better-sqlite3-multiple-ciphers@12.11.1", "--engine", "docker", "--out", "run",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def needs_docker(docker_engine: object) -> Iterator[None]:
+    yield
+    assert our_containers() == []
+
+
+def finished_rounds(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.glob("steps/*/raw/round-*/round.json")}
+
+
+def test_the_first_bad_release_killed_and_resumed(tmp_path: Path) -> None:
+    """24.0.0 brought V8's slower conversion of strings; 23.11.0 is the last release before it."""
+    with subprocess.Popen(
+        command(*QUESTION),
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    ) as process:
+        deadline = time.monotonic() + 600
+        while len(finished_rounds(tmp_path / "run")) < 3:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        process.send_signal(signal.SIGKILL)
+    before = finished_rounds(tmp_path / "run")
+    investigate(*QUESTION, cwd=tmp_path)
+    after = finished_rounds(tmp_path / "run")
+    assert {name: after[name] for name in before} == before
+    result = json.loads((tmp_path / "run/bisect.json").read_text())
+    assert (result["outcome"], result["first"], result["last"]) == ("found", "24.0.0", "23.11.0")
+    rows = {row["version"]: row for row in result["releases"]}
+    assert [row["version"] for row in result["releases"]][:3] == ["23.11.1", "23.11.0", "24.0.0"]
+    assert rows["24.0.0"]["effect"]["change_pct"] > 60
+    assert rows["24.0.0"]["verified"]
+    changed = {change["name"]: change for change in result["join"]["node"]["versions"]}
+    assert changed["v8"]["baseline"].startswith("12.9")
+    assert changed["v8"]["candidate"].startswith("13.6")
+    assert (tmp_path / "run/plot.svg").read_text().startswith("<svg")
+    shown = investigate("show", "run", cwd=tmp_path)
+    assert "24.0.0 is the first bad release" in shown.stdout
