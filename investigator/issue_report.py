@@ -99,6 +99,8 @@ def _say(issue: Issue, folder: RunFolder, console: Console) -> None:
     console.note(f"title: {text.title}")
     if text.warning is not None:
         console.warning(f"the evidence speaks against this tracker, and the text says so: {text.warning}")
+    if text.fixed:
+        console.warning(f"{text.fixed} no longer shows it: file it only for lines that still need the fix.")
     for command in text.missing:
         console.note(f"the text leaves open what this answers: {_on(command, folder)}")
     if text.tracker.url:

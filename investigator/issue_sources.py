@@ -140,23 +140,32 @@ def bisected(run: RunFolder, plan: Plan, op: str, pair: tuple[Environment, Envir
             regressions.append((found, change))
         if found.find == "fixed" and _later(change, plan, pair):
             fixes.append((found, change))
-    if not regressions:
+    if not regressions and not fixes:
         return None
-    # Those that name a release first, then the most certain.
-    found, change = max(regressions, key=lambda item: (item[1].named, item[1].probability))
-    v8 = {row.version: row.v8 for row in found.releases}
-    return Bisected(
-        last_good=change.last,
-        first_bad=change.first,
-        first_fixed=fixes[0][1].first if fixes else "",
-        v8=(v8.get(change.last, ""), v8.get(change.first, "")),
-        text=_told(found, change, fixes[0][0] if fixes else None),
-    )
+    known = Bisected()
+    if regressions:
+        found, change = max(regressions, key=_trust)
+        v8 = {row.version: row.v8 for row in found.releases}
+        known = Bisected(
+            last_good=change.last,
+            first_bad=change.first,
+            v8=(v8.get(change.last, ""), v8.get(change.first, "")),
+            text=_told(found, change),
+        )
+    if fixes:
+        found, change = max(fixes, key=_trust)
+        known = msgspec.structs.replace(known, first_fixed=change.first, fixed_text=_told(found, change))
+    return known
 
 
-def _told(found: _Bisection, change: _Change, fixed: _Bisection | None) -> str:
+def _trust(item: tuple[_Bisection, _Change]) -> tuple[bool, float]:
+    """Those that name a release first, then the most certain."""
+    return item[1].named, item[1].probability
+
+
+def _told(found: _Bisection, change: _Change) -> str:
     releases = f"{len(found.releases)} releases, {found.rounds} rounds, probability {change.probability:.3g}"
-    return f"{found.headline.rstrip('.')} ({releases}){f'; {fixed.headline}' if fixed else ''}".rstrip(".")
+    return f"{found.headline.rstrip('.')} ({releases})"
 
 
 def _bisections(run: RunFolder) -> Iterator[_Bisection]:

@@ -213,12 +213,22 @@ def test_what_could_not_be_built_is_said() -> None:
 
 
 def test_a_bisection_fills_the_interval() -> None:
-    found = Bisected(
-        last_good="v23.11.1", first_bad="v24.0.0", first_fixed="v24.19.0", text="v24.0.0 is the first bad"
-    )
-    text = compose(msgspec.structs.replace(made.material(), bisected=found), "node").body
-    assert "v24.0.0 is the first bad" in visible(text)
-    assert "investigate bisect" not in text
+    found = Bisected(last_good="23.11.1", first_bad="24.0.0", text="24.0.0 is the first bad")
+    text = compose(msgspec.structs.replace(made.material(), bisected=found), "node")
+    assert "Releases: 24.0.0 is the first bad." in visible(text.body)
+    assert "investigate bisect" not in text.body
+    assert text.missing == ("investigate repro RUN --op bind_text_ascii_10k",)
+    assert text.fixed == ""
+
+
+def test_a_fix_that_is_out_already_is_told() -> None:
+    found = Bisected(first_fixed="24.19.0", fixed_text="24.19.0 is the first fixed")
+    text = compose(msgspec.structs.replace(made.material(), bisected=found), "node")
+    assert text.fixed == "24.19.0"
+    assert "first bad release measured: v24.11.1" in visible(text.body)
+    assert "; 24.19.0 is the first fixed." in visible(text.body)
+    assert "investigate bisect" in text.body
+    assert "24.19.0 is good again by bisection" in text.body
 
 
 def field(text: str, label: str) -> str:

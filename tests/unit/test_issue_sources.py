@@ -132,7 +132,7 @@ def test_the_fix_is_joined_to_it(run: RunFolder) -> None:
     found = bisected(run, synthetic.plan(), made.OP, PAIR)
     assert found is not None
     assert found.first_fixed == "24.19.0"
-    assert found.text.endswith("; 24.19.0 is the first fixed release")
+    assert found.fixed_text.startswith("24.19.0 is the first fixed release (2 releases, 60 rounds")
 
 
 @pytest.mark.parametrize(
@@ -168,3 +168,11 @@ def test_addon_releases_are_bisected_too(run: RunFolder) -> None:
     assert found is not None
     assert (found.last_good, found.first_bad) == ("12.11.1", "13.0.0")
     assert msgspec.structs.asdict(found)["v8"] == ("", "")
+
+
+def test_a_fix_is_known_without_a_search_for_the_regression(run: RunFolder) -> None:
+    fixed = {"last": "24.18.1", "first": "24.19.0", "named": True, "probability": 0.99, "asked": True}
+    bisection(run.path.parent / "b", find="fixed", changes=[fixed], headline="24.19.0 is fixed.")
+    found = bisected(run, synthetic.plan(), made.OP, PAIR)
+    assert found is not None
+    assert (found.first_bad, found.first_fixed) == ("", "24.19.0")

@@ -76,7 +76,7 @@ def _against_itself(material: Material) -> str:
 
 def _interval(material: Material) -> str:
     said = interval_line(material)
-    if material.bisected is not None:
+    if material.bisected is not None and material.bisected.first_bad:
         return said
     if material.by_addon:
         return f"{said} Node.js releases: {NOT_APPLICABLE}, both sides run the same build"
@@ -152,7 +152,7 @@ def _impact(material: Material) -> str:
 
 def _fix(material: Material) -> str:
     fixed = release_interval(material).first_fixed
-    if fixed and material.bisected is not None:
+    if material.bisected is not None and material.bisected.first_fixed:
         return f"{told(fixed)} is good again by bisection: see above; it was not measured beside these two"
     if fixed:
         return f"{told(fixed)} in the same interleaved run: see Other comparisons"

@@ -55,6 +55,8 @@ class IssueText(msgspec.Struct, frozen=True, kw_only=True):
     """Markdown; ends with a newline."""
     warning: str | None
     """Why the evidence speaks against this tracker; also in the body."""
+    fixed: str = ""
+    """A later release that no longer shows it; empty where none is known."""
     missing: tuple[str, ...] = ()
     """Command lines that would answer what the body has to leave open, with ``RUN`` for the run's folder."""
 
@@ -77,6 +79,7 @@ def compose(material: Material, target: Target) -> IssueText:
         title=title_for_v8(material) if target == "v8" else title(material),
         body=write(material, judged).rstrip() + "\n",
         warning=None if judged.fits else judged.sentence,
+        fixed=release_interval(material).first_fixed,
         missing=tuple(_missing(material)),
     )
 
@@ -87,7 +90,8 @@ def _missing(material: Material) -> Iterator[str]:
     made = material.reproductions
     if made is None or not (made.shipped or made.not_shown):
         yield of_run("repro", material)
-    if material.bisected is None and release_interval(material).last_good:
+    narrowed = material.bisected is not None and material.bisected.first_bad
+    if not narrowed and release_interval(material).last_good:
         yield bisect_command(material)
 
 

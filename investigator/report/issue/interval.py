@@ -38,16 +38,21 @@ class ReleaseInterval(msgspec.Struct, frozen=True, kw_only=True):
 
 def release_interval(material: Material) -> ReleaseInterval:
     """Give the narrowest interval that is known; a bisection is narrower than the run."""
+    of_run, found = _of_run(material), material.bisected
+    if found is None:
+        return of_run
+    texts = (found.text or of_run.text, found.fixed_text)
+    return ReleaseInterval(
+        last_good=found.last_good or of_run.last_good,
+        first_bad=found.first_bad or of_run.first_bad,
+        first_fixed=found.first_fixed or of_run.first_fixed,
+        text="; ".join(text for text in texts if text),
+        readings=of_run.readings,
+    )
+
+
+def _of_run(material: Material) -> ReleaseInterval:
     readings = tuple(sorted(_readings(material), key=lambda reading: _order(reading.number)))
-    if material.bisected is not None:
-        found = material.bisected
-        return ReleaseInterval(
-            last_good=found.last_good,
-            first_bad=found.first_bad,
-            first_fixed=found.first_fixed,
-            text=found.text,
-            readings=readings,
-        )
     bad = next((r for r in readings if r.says == _BAD), None)
     before = [
         r for r in readings if r.says == _GOOD and (bad is None or _order(r.number) < _order(bad.number))

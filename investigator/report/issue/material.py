@@ -84,16 +84,18 @@ class Reproductions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bisected(msgspec.Struct, frozen=True, kw_only=True):
-    """What a bisection over releases found for this operation."""
+    """What bisections over releases found for this operation; empty texts where there was none."""
 
-    last_good: str
-    first_bad: str
-    first_fixed: str = ""
-    """Empty where no later release was found to be good again."""
+    last_good: str = ""
+    first_bad: str = ""
     v8: tuple[str, str] = ("", "")
-    """Of the two neighbours, ``13.6``; empty where it is not known."""
-    text: str
+    """Of these two, ``13.6``; empty where it is not known."""
+    text: str = ""
     """One sentence: what was measured, and how sure it is."""
+    first_fixed: str = ""
+    """Later release that is good again."""
+    fixed_text: str = ""
+    """The same about that."""
 
 
 class Material(msgspec.Struct, frozen=True, kw_only=True):

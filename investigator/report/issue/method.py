@@ -38,7 +38,7 @@ def interval_line(material: Material) -> str:
     if material.by_addon:
         return f"Releases of the addon: {said}."
     pair = tuple(side.node.versions.get("v8", "?") for side in (material.baseline, material.candidate))
-    if material.bisected is not None:
+    if material.bisected is not None and material.bisected.first_bad:
         pair = material.bisected.v8
     v8 = " and ".join(told(text) for text in pair if text)
     return f"Releases: {said}.{f' V8: {v8}.' if v8 else ''}"
