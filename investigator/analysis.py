@@ -516,7 +516,8 @@ def _engine_control(plan: Plan, pairs: Sequence[Comparison]) -> Iterator[Control
             median = float(np.median(changes))
             values[f"{environment.id}_change_pct"] = median
             where = f"{'with' if same_node else 'on'} {names[environment.id]}"
-            parts.append(f"{median:+.1f} % {where} ({len(changes)} operations)")
+            counted = f"{len(changes)} operation{'' if len(changes) == 1 else 's'}"
+            parts.append(f"{median:+.1f} % {where} ({counted})")
     if not parts:
         return
     found = f"against {names[plan.baseline]}, median change: {', '.join(parts)}"
