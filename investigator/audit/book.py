@@ -42,11 +42,11 @@ class Book:
     def versions(self) -> tuple[str, ...]:
         """All versions, oldest first; names without a number in the order of the files."""
         found = dict.fromkeys(version for versions in self._cells.values() for version in versions)
-        return tuple(sorted(found, key=version_key))
+        return tuple(sorted(found, key=_age))
 
     def versions_of(self, op: str) -> tuple[str, ...]:
         """Versions that have a figure of `op`, oldest first."""
-        return tuple(sorted(self._cells.get(op, {}), key=version_key))
+        return tuple(sorted(self._cells.get(op, {}), key=_age))
 
     def unit(self, op: str) -> Unit:
         """Unit of all figures of `op`."""
@@ -74,6 +74,11 @@ class Book:
             return text
         near = [version for version in self.versions if version.startswith(f"{text}.")]
         return near[0] if len(near) == 1 else None
+
+
+def _age(version: str) -> tuple[tuple[int, ...], bool]:
+    """Oldest first; of names without a number ``new`` is the newest, whichever was printed first."""
+    return version_key(version), version.lower() == "new"
 
 
 def value_of(figures: Sequence[Figure]) -> float:

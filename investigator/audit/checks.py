@@ -17,6 +17,8 @@ from investigator.audit.weigh import Span, Weighed, alike, interleaved
 Kind = Literal["against", "missing", "for"]
 """``against`` weakens the figures, ``missing`` is not recorded, ``for`` strengthens them."""
 MANY_DAYS_S = 36 * 3600
+MOST_OPS = 8
+"""Operations that are looked at one by one where nothing is claimed; the others are in the changes."""
 COLD_FACTOR = 1.5
 """First run over the median of the others from which a command was cold."""
 
@@ -33,43 +35,35 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Where it was read; empty only for what no file holds."""
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class Evidence:
     """What the checks look at."""
 
-    book: Book
-    weighed: tuple[Weighed, ...]
-
-    @property
-    def ops(self) -> tuple[str, ...]:
-        """Operations that are weighed, each once."""
-        return tuple(dict.fromkeys(w.op for w in self.weighed))
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """Versions that are weighed, oldest first."""
-        found = dict.fromkeys(v for w in self.weighed for v in (w.baseline, w.candidate))
-        return tuple(sorted(found, key=version_key))
-
-    @property
-    def leading(self) -> tuple[Weighed, ...]:
+    def __init__(self, book: Book, weighed: Sequence[Weighed]) -> None:
+        self.book = book
+        self.weighed = tuple(weighed)
+        claimed = [w for w in weighed if w.claim is not None]
+        by_op = {w.op: w for w in reversed(weighed)}
+        self.ops = tuple(dict.fromkeys(w.op for w in weighed))[: None if claimed else MOST_OPS]
+        """Operations that are looked at one by one: without a claim those with the largest changes."""
+        self.leading = tuple(claimed) or tuple(by_op[op] for op in self.ops)
         """The claimed changes; without a claim the largest of each operation."""
-        if any(w.claim is not None for w in self.weighed):
-            return self.weighed
-        return tuple({w.op: w for w in reversed(self.weighed)}.values())[::-1]
+        versions = dict.fromkeys(v for w in weighed for v in (w.baseline, w.candidate))
+        self.versions = tuple(sorted(versions, key=version_key))
+        """Versions that are weighed, oldest first."""
+        self.sheets = [s for s in book.sheets if any(row.version in versions for row in s.rows)]
+        """Files that hold a weighed version."""
+        self.rows = [(s, row) for s in self.sheets for row in s.rows if row.version in versions]
+        """What they say of the weighed versions."""
 
     def figures(self, op: str, version: str) -> list[Figure]:
         """Every figure of one operation on one version."""
         return [figure for found in self.book.cells(op, version).values() for figure in found]
 
-    def sheets(self) -> list[Sheet]:
-        """Files that hold a weighed version."""
-        return [s for s in self.book.sheets if any(row.version in self.versions for row in s.rows)]
-
 
 def passes(evidence: Evidence) -> Iterator[Finding]:
     """One sample or many, cold or warm."""
-    for sheet in _once(evidence.sheets(), lambda sheet: sheet.format):
-        same = [s for s in evidence.sheets() if s.format == sheet.format]
+    for sheet in _once(evidence.sheets, lambda sheet: sheet.format):
+        same = [s for s in evidence.sheets if s.format == sheet.format]
         places = tuple(f.place for s in same for f in s.figures if f.op in evidence.ops)
         if sheet.format == "sqlite-benchmarks":
             calls = ", ".join(
@@ -184,7 +178,7 @@ def order(evidence: Evidence) -> Iterator[Finding]:
     )
     if len({row.version for _, row in dated}) > 1:
         yield _order_of_times(dated)
-    hyperfine = [s for s in evidence.sheets() if s.format == "hyperfine"]
+    hyperfine = [s for s in evidence.sheets if s.format == "hyperfine"]
     if hyperfine:
         yield Finding(
             check="one_after_the_other",
@@ -193,10 +187,13 @@ def order(evidence: Evidence) -> Iterator[Finding]:
             "next, so a drift of the machine counts as a difference",
             places=tuple(f.place for s in hyperfine for f in s.figures),
         )
-    for w in evidence.weighed:
+    for w in evidence.leading:
         yield from _order_of_rows(evidence, w)
-    undated = [row for row in _rows(evidence) if row.measured_at is None]
-    tables = [row for row in undated if _format(evidence, row) in {"markdown", "sqlite-benchmarks"}]
+    tables = [
+        row
+        for sheet, row in evidence.rows
+        if row.measured_at is None and sheet.format in {"markdown", "sqlite-benchmarks"}
+    ]
     if tables:
         yield Finding(
             check="order_not_recorded",
@@ -284,7 +281,7 @@ def host(evidence: Evidence) -> Iterator[Finding]:
 
 def addon(evidence: Evidence) -> Iterator[Finding]:
     """The same addon release, or not."""
-    rows = [row for row in _rows(evidence) if _format(evidence, row) not in {"hyperfine", "compare.js"}]
+    rows = [row for sheet, row in evidence.rows if sheet.format not in {"hyperfine", "compare.js"}]
     releases = sorted({row.addon_version for row in rows if row.addon_version})
     names = sorted({row.addon for row in rows if row.addon})
     places = tuple(_field(row, "results.*.library") for row in rows)
@@ -498,11 +495,7 @@ def check(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def _rows(evidence: Evidence) -> list[Row]:
-    return [row for sheet in evidence.sheets() for row in sheet.rows if row.version in evidence.versions]
-
-
-def _format(evidence: Evidence, row: Row) -> str:
-    return next(sheet.format for sheet in evidence.book.sheets if row in sheet.rows)
+    return [row for _, row in evidence.rows]
 
 
 def _field(row: Row, fields: str) -> Place:

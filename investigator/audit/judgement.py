@@ -11,12 +11,13 @@ from investigator.audit.checks import Evidence, Finding, check
 from investigator.audit.claims import Claim, Measure, stated_claim
 from investigator.audit.figures import Sheet
 from investigator.audit.operations import operation_for
-from investigator.audit.weigh import Weighed, locate, log_change, weigh
+from investigator.audit.weigh import Weighed, alike, locate, log_change, weigh
 from investigator.errors import UsageError
 
 AUDIT_SCHEMA = 1
 MOST_VERSIONS_PAIRWISE = 6
 """With more versions, each is only compared with the oldest and with its predecessor."""
+MOST_VERSIONS = 200
 MOST_CHANGES = 2_000
 _MEASURED = {"rate": " per second", "time": " (time)", "unknown": ""}
 
@@ -73,6 +74,11 @@ def audit(
     if not sheets:
         return _only_claims(claims, baseline, op)
     book = Book(sheets)
+    if len(book.versions) > MOST_VERSIONS:
+        count = len(book.versions)
+        raise UsageError(
+            f"the files name {count:,} versions, at most {MOST_VERSIONS} are audited; choose fewer."
+        )
     ops = _wanted_ops(book, op)
     base = None if baseline is None else _known(book, baseline, "--baseline")
     meant = [msgspec.structs.replace(c, version=_known(book, c.version, "--claim")) for c in claims]
@@ -119,6 +125,8 @@ def conclude(w: Weighed) -> str:
         other, best = units.format_percent(w.alternative_pct), units.format_percent(w.best_pct)
         data = f"the same data give {_over(w)}, best against best {best}"
         return f"the figures cannot tell {asked} from {other} {pair}: {data}"
+    if w.claim is None and alike(0.0, w.asked_pct):
+        return f"the figures show no change {pair} ({asked}){f': their noise allows {span}' if span else ''}"
     bare = "each side is one figure, and nothing says how far one version differs from itself"
     why = f"their noise allows {span}" if span else bare
     return f"the figures cannot tell {asked} from no change {pair}: {why}"

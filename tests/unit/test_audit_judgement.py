@@ -246,7 +246,8 @@ def test_runs_without_a_difference(tmp_path: Path) -> None:
     path.write_text(compare_csv(RATES, RATES[5:] + RATES[:5]))
     found = audit([read_file(str(path), "c.csv")], [])
     assert found.changes[0].weighed.support == "not_told"
-    assert "from no change" in found.conclusion
+    assert found.conclusion.startswith("The figures show no change for")
+    assert "their noise allows -0.7 to +0.7 %" in found.conclusion
 
 
 def test_runs_that_are_all_equal_have_no_interval(tmp_path: Path) -> None:
@@ -404,3 +405,31 @@ def test_any_figures_get_a_conclusion(
     assert found.conclusion.endswith(".")
     assert all(f.places for f in found.findings)
     assert "nan" not in found.conclusion
+
+
+def test_new_is_newer_than_old_whichever_was_printed_first(tmp_path: Path) -> None:
+    lines = compare_csv(RATES, RATES).splitlines()
+    path = tmp_path / "c.csv"
+    path.write_text("\n".join([lines[0], *reversed(lines[1:])]))
+    (change,) = audit([read_file(str(path), "c.csv")], []).changes
+    assert (change.weighed.baseline, change.weighed.candidate) == ("old", "new")
+
+
+def test_no_change_is_said_as_such() -> None:
+    found = audit([table("| Node | a/s |\n|--|--|\n| 20.1.0 | 100 |\n| 24.0.1 | 100.5 |\n")], [])
+    assert (
+        found.conclusion == "The figures show no change for a per second on 24.0.1 against 20.1.0 (+0.5 %)."
+    )
+
+
+def test_more_versions_than_anyone_compares() -> None:
+    rows = "".join(f"| v1.1.{minor} | 10 |\n" for minor in range(201))
+    with pytest.raises(UsageError, match="201 versions"):
+        audit([table(f"| Node | a/s |\n|--|--|\n{rows}")], [])
+
+
+def test_many_operations_get_a_few_findings_and_all_changes() -> None:
+    rows = "".join(f"| op{i} | {100 + i} | 90 |\n" for i in range(40))
+    found = audit([table(f"| op/s | v20.1.0 | v24.0.1 |\n|--|--|--|\n{rows}")], [])
+    assert len(found.changes) == 40
+    assert len(of(found, "no_interval")) == 8
