@@ -534,7 +534,12 @@ def _engine_control(plan: Plan, pairs: Sequence[Comparison]) -> Iterator[Control
 
 # -- headline ---------------------------------------------------------------------------------------------
 
-_FAMILY_WORDS = {"sqlite": "SQLite operation", "js": "JS operation"}
+_FAMILY_WORDS = {
+    "sqlite": "SQLite operation",
+    "js": "JS operation",
+    "boundary": "boundary operation",
+    "core": "core operation",
+}
 
 
 def headline(plan: Plan, comparisons: Sequence[Comparison]) -> str:

@@ -66,8 +66,8 @@ def headline(run: StoredRun, found: Sequence[Compared]) -> str:
 
 
 def _model(names: Sequence[str]) -> str:
-    if len(names) == 3:
-        return "call + row x rows + cell x rows x columns"
+    if len(names) > 2:
+        return "call + column x columns + row x rows + cell x rows x columns"
     return f"call + {names[1]} x {names[1]}s"
 
 

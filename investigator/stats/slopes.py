@@ -1,4 +1,4 @@
-"""What a call costs and what each unit adds: time = a + b x size, or a + b x rows + c x rows x columns.
+"""What a call costs and what each unit adds: time = a + b x size, or one over rows and columns.
 
 Each round gives one fit for each environment over a grid of sizes, so that coefficients come with the same
 exact intervals over rounds as times do. A coefficient can be near zero, or below it: they are compared as
@@ -18,7 +18,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One size of the grid, measured in one round."""
 
     terms: tuple[float, ...]
-    """What the coefficients after the first are multiplied with: (size,), or (rows, rows x columns)."""
+    """What the coefficients after the first are multiplied with: (size,), or (rows, rows x columns), ..."""
     ns_per_call: float
 
 

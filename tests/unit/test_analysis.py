@@ -353,6 +353,13 @@ def test_an_empty_table_is_an_analysis_without_numbers() -> None:
     assert analysis.headline == "Node 24.11.1 could not be compared with 22.21.1."
 
 
+def test_a_run_of_crossings_alone_has_its_sentence() -> None:
+    of = plan(N22, N24, ops={"row_bulk_50x4": "boundary"})
+    assert analyse(of, table(of, flat)).headline == (
+        "No finding for Node 24.11.1 against 22.21.1: of 1 boundary operation 1 unchanged."
+    )
+
+
 def test_looks_of_the_spec_set_the_confidence() -> None:
     of = plan(N22, N24, spec=Spec(versions=("22", "24"), rounds=8, max_rounds=32))
     assert pick(analyse(of, table(of, flat)), "select_point", N24).wall.confidence >= 0.9833

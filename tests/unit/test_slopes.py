@@ -93,8 +93,15 @@ def test_a_longer_string_that_costs_more_is_found_in_its_slope() -> None:
 def test_a_cell_that_costs_more_is_found_in_the_plane() -> None:
     found = only(run_of(grid_of(300.0, 150.0, 40.0), grid_of(300.0, 150.0, 60.0)))
     marks = {change.name: change.marked for change in found.changes}
-    assert marks == {"call": False, "row": False, "cell": True}
-    assert found.changes[2].difference_ns.estimate == pytest.approx(20.0, rel=0.1)
+    assert marks == {"call": False, "column": False, "row": False, "cell": True}
+    assert found.changes[3].difference_ns.estimate == pytest.approx(20.0, rel=0.1)
+
+
+def test_names_of_columns_are_paid_once_a_call() -> None:
+    times = {op: ns + 70.0 * GRID[op][1] for op, ns in grid_of(240.0, 170.0, 120.0).items()}
+    found = only(run_of(times, times))
+    assert [c.baseline_ns.estimate for c in found.changes] == pytest.approx([240, 70, 170, 120], rel=0.1)
+    assert found.worst_residual < 0.01
 
 
 def test_no_difference_gets_no_mark_and_neither_does_the_twin() -> None:
