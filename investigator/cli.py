@@ -416,7 +416,7 @@ def audit(
     engine: options.EngineOption = "auto",
     base_image: options.BaseImage = None,
     out: options.Out = None,
-    json: options.Json = False,
+    json: audit_command.AuditJson = False,
 ) -> None:
     """Say what somebody else's published figures can and cannot support; with --rerun measure the claim.
 

@@ -26,7 +26,7 @@ from investigator.workflow import investigate
 _RERUN = "Measure the claim"
 
 Files = Annotated[
-    list[str] | None, typer.Argument(metavar="[FILE]...", help=f"{KNOWN[0].upper()}{KNOWN[1:]}; - is stdin.")
+    list[str] | None, typer.Argument(metavar="FILE", help=f"{KNOWN[0].upper()}{KNOWN[1:]}; - is stdin.")
 ]
 Claims = Annotated[
     list[str] | None,
@@ -60,6 +60,10 @@ RunOption = Annotated[
 Versions = Annotated[
     str | None,
     typer.Option(help="Node builds to measure; default the claim's.", rich_help_panel=_RERUN),
+]
+
+AuditJson = Annotated[
+    bool, typer.Option("--json", help="Print the audit as JSON: every change, finding and place.")
 ]
 
 

@@ -104,7 +104,7 @@ def rulings(asked: Sequence[Question], finished: Finished, *, phase_known: bool,
     addons = {f"{e.addon.name} {e.addon.version}".rstrip() for e in plan.environments if e.addon is not None}
     notes = []
     if addons and not addon_known:
-        notes.append("the files do not say which addon release they measured; --addon names another")
+        notes.append("which addon release the claim was measured with is not known; --addon names one")
     if not phase_known:
         notes.append("the claim does not say whether it is of cold or warm calls; both were looked at")
     return Rerun(

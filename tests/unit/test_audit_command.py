@@ -206,5 +206,7 @@ def test_cold_figures_are_compared_with_the_cold_pass(measured: list[Spec], else
         "cold": "not_reproduced",
     }
     assert (ruling["claimed_phase"], ruling["ruling"]) == ("cold", "not_reproduced")
-    assert told["notes"] == ["the files do not say which addon release they measured; --addon names another"]
+    assert told["notes"] == [
+        "which addon release the claim was measured with is not known; --addon names one"
+    ]
     assert measured[0].addon == "better-sqlite3-multiple-ciphers"
