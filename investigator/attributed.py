@@ -263,6 +263,16 @@ class ProfileSide(msgspec.Struct, frozen=True, kw_only=True):
     """Median over rounds of the time of a call under the profiler."""
 
 
+def explained_table(run: RunFolder, found: Attribution) -> pd.DataFrame:
+    """The passes of the explain phase of one finding, twins in C included.
+
+    Raises:
+        StoredFileError: a record of the nested run is damaged.
+    """
+    folder = folder_of(run, Target(op=found.op, candidate=found.candidate))
+    return read_table(folder, read_explained(folder).plan, measure.read_rounds(folder))
+
+
 def profile_sides(run: RunFolder, found: Attribution) -> tuple[ProfileSide, ...]:
     """Profiles of baseline and candidate, as far as there are any.
 

@@ -10,7 +10,7 @@ import pandas as pd
 from investigator import host, measure, samples
 from investigator.analysis import ANALYSIS_SCHEMA, Analysis
 from investigator.arms import arms
-from investigator.attributed import attributions, export_profiles, profile_sides
+from investigator.attributed import attributions, explained_table, export_profiles, profile_sides
 from investigator.attribution.findings import published
 from investigator.attribution.layers import ATTRIBUTION_SCHEMA, Attribution, Attributions
 from investigator.build import AddonBuild, BuildFailure
@@ -26,7 +26,7 @@ from investigator.records import analyse_table, read_samples, read_table
 from investigator.report import junit, markdown
 from investigator.report.commands import command_line
 from investigator.report.page import page
-from investigator.report.page.figures import Figures, figures
+from investigator.report.page.figures import Evidence, Figures, figures
 from investigator.report.shapes import ReportFacts, View
 from investigator.report.summary import encode_summary, summary
 from investigator.report.terminal import TerminalReport
@@ -230,7 +230,10 @@ def run_figures(finished: Finished) -> Figures:
         finished.analysis,
         arms(finished.table),
         finished.attributions,
-        lambda found: profile_sides(finished.folder, found),
+        lambda found: Evidence(
+            arms=arms(explained_table(finished.folder, found)),
+            profiles=profile_sides(finished.folder, found),
+        ),
     )
 
 

@@ -7,9 +7,10 @@ import numpy as np
 
 from investigator.arms import Arm, ArmKey
 from investigator.attributed import ProfileSide
+from investigator.attribution.layers import Attribution
 from investigator.profiling.stacks import Stacks, from_lines
 from investigator.report.page import page
-from investigator.report.page.figures import Figures, figures
+from investigator.report.page.figures import Evidence, Figures, figures
 from investigator.report.view import build_view
 from tests.unit import report_synthetic as synthetic
 from tests.unit.report_synthetic import BASELINE, HOSTILE, attribution
@@ -45,10 +46,13 @@ def stacks(*, slower: bool = False) -> Stacks:
     )
 
 
-def sides(*_: object) -> tuple[ProfileSide, ...]:
-    return (
-        ProfileSide(environment=BASELINE, stacks=stacks(), ns_per_call=1000.0),
-        ProfileSide(environment=CANDIDATE, stacks=stacks(slower=True), ns_per_call=1500.0),
+def evidence(found: Attribution) -> Evidence:
+    return Evidence(
+        arms=arms((found.op,)),
+        profiles=(
+            ProfileSide(environment=BASELINE, stacks=stacks(), ns_per_call=1000.0),
+            ProfileSide(environment=CANDIDATE, stacks=stacks(slower=True), ns_per_call=1500.0),
+        ),
     )
 
 
@@ -58,7 +62,7 @@ def made() -> tuple[Figures, str]:
     plan, analysis = synthetic.plan(), synthetic.analysis()
     attributions = [msgspec.structs.replace(attribution(), baseline=BASELINE, candidate=CANDIDATE)]
     ops = tuple(operation.name for operation in plan.operations)
-    drawn = figures(plan, analysis, arms(ops), attributions, sides)
+    drawn = figures(plan, analysis, arms(ops), attributions, evidence)
     return drawn, page.render(build_view(plan, analysis, synthetic.facts(), attributions), drawn)
 
 
@@ -91,7 +95,10 @@ def hostile() -> tuple[Figures, str]:
         analysis,
         arms(tuple(o.name for o in plan.operations)),
         attributions,
-        lambda _: tuple(msgspec.structs.replace(side, stacks=evil) for side in sides()),
+        lambda found: Evidence(
+            arms=arms((found.op,)),
+            profiles=tuple(msgspec.structs.replace(side, stacks=evil) for side in evidence(found).profiles),
+        ),
     )
     facts = msgspec.structs.replace(synthetic.facts(), folder=huge, tool=huge, engine={huge: huge})
     return drawn, page.render(build_view(plan, analysis, facts, attributions), drawn)

@@ -17,13 +17,20 @@ from investigator.report.page.layers import layers_figure, symbols_figure
 from investigator.report.page.rounds import rounds_figure
 from investigator.report.page.shapes import Figure
 
-Profiles = Callable[[Attribution], Sequence[ProfileSide]]
-"""The profiles of an explained finding: baseline, candidate; fewer where there are none."""
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured to explain one finding."""
+
+    arms: Arms
+    """Process values of the new rounds."""
+    profiles: tuple[ProfileSide, ...]
+    """Baseline, candidate; fewer where there are none."""
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one explained finding, in the order of the attributions."""
 
+    rounds: Figure | None
     layers: Figure | None
     symbols: Figure | None
     flames: tuple[Figure, ...]
@@ -43,12 +50,17 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         """In the order of the page."""
         yield from self.changes
         for each in self.explained:
-            yield from (figure for figure in (each.layers, each.symbols, *each.flames) if figure is not None)
+            own = (each.rounds, each.layers, each.symbols, *each.flames)
+            yield from (figure for figure in own if figure is not None)
         yield from self.rounds
 
 
 def figures(
-    plan: Plan, analysis: Analysis, arms: Arms, attributions: Sequence[Attribution], profiles: Profiles
+    plan: Plan,
+    analysis: Analysis,
+    arms: Arms,
+    attributions: Sequence[Attribution],
+    evidence: Callable[[Attribution], Evidence],
 ) -> Figures:
     """Make the specs of all figures of a run; nothing is drawn yet.
 
@@ -57,7 +69,7 @@ def figures(
         analysis: its comparisons, as published.
         arms: process values of the screen.
         attributions: explained findings.
-        profiles: where their profiles are.
+        evidence: what was measured for one of them.
     """
     short = short_names(plan.environments, plan.spec.axis)
     order = [plan.baseline, *(environment.id for environment in wording.candidates(plan))]
@@ -71,19 +83,21 @@ def figures(
     rounds = (rounds_figure(operation.name, arms, order, names) for operation in plan.operations)
     return Figures(
         changes=tuple(figure for figure in forests if figure is not None),
-        explained=tuple(_explained(found, profiles, names) for found in attributions),
+        explained=tuple(_explained(found, evidence(found), names) for found in attributions),
         rounds=tuple(figure for figure in rounds if figure is not None),
     )
 
 
-def _explained(found: Attribution, profiles: Profiles, names: dict[str, str]) -> Explained:
+def _explained(found: Attribution, evidence: Evidence, names: dict[str, str]) -> Explained:
     before = names.get(found.baseline, found.baseline)
     after = names.get(found.candidate, found.candidate)
     sides = [
         Side(names.get(side.environment, side.environment), side.stacks, side.ns_per_call)
-        for side in (profiles(found) if found.recurred else ())
+        for side in (evidence.profiles if found.recurred else ())
     ]
+    pair = (found.baseline, found.candidate)
     return Explained(
+        rounds=rounds_figure(found.op, evidence.arms, pair, names, name=f"explained-rounds-{after}"),
         layers=layers_figure(found, before, after),
         symbols=symbols_figure(found, after),
         flames=flame_figures(found.op, sides[0], sides[1]) if len(sides) == 2 else (),

@@ -34,6 +34,7 @@ _HARNESS = re.compile(
 _TIER = re.compile(r"^JS:[*^+~]?")
 _TRAMPOLINES = re.compile(r"^(?:\[generated code\]|Builtins_InterpreterEntryTrampoline)$")
 _API_CALL = re.compile(r"^Builtins_(?:CallApiCallback|HandleApiCall)\w*$")
+_TEMPLATE = re.compile(r"<.*>$|\(.*\)")
 _BROKEN = "broken"
 _LAYER_PLACE = {str(layer): place for place, layer in enumerate(LAYERS)}
 
@@ -236,10 +237,16 @@ def _frame(box: _Box, scale: float) -> Spec:
     name = box.node.name
     return {
         "n": _said(name) if box.node.depth == 1 else label(name, 100),
+        "s": _said(name) if box.node.depth == 1 else label(_own_name(name), 60),
         "d": box.node.depth - 1,
         "x": rounded(box.start_ns / scale),
         "w": rounded(box.width_ns / scale),
     }
+
+
+def _own_name(symbol: str) -> str:
+    """``TransitionToDataProperty`` of ``v8::internal::Map::TransitionToDataProperty``."""
+    return _TEMPLATE.sub("", symbol).rpartition("::")[2] or symbol
 
 
 def _spec(frames: Sequence[Spec], widest: float, title: str, width: int) -> Spec:
@@ -329,9 +336,11 @@ def _spec(frames: Sequence[Spec], widest: float, title: str, width: int) -> Spec
 
 _VISIBLE = "(min(width, scale('x', datum.x + datum.w)) - max(0, scale('x', datum.x)))"
 """Pixels of a box that can be seen."""
-_CHARACTER = 5.6
+_CHARACTER = 6.1
 """Usual width of a character in pixels: measuring each text takes longer than everything else."""
 _FITTING = (
     f"{_VISIBLE} < 24 ? '' : length(datum.n) * {_CHARACTER} + 6 <= {_VISIBLE} ? datum.n : "
-    f"slice(datum.n, 0, max(1, floor(({_VISIBLE} - 6) / {_CHARACTER}) - 1)) + '\u2026'"
+    f"length(datum.s) * {_CHARACTER} + 6 <= {_VISIBLE} ? datum.s : "
+    f"slice(datum.s, 0, max(1, floor(({_VISIBLE} - 6) / {_CHARACTER}) - 1)) + '\u2026'"
 )
+"""The whole name, else the name without its classes, else as much of that as there is room for."""
