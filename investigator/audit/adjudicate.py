@@ -242,8 +242,7 @@ def _sentence(
     claimed = units.format_percent(question.claim.change_pct("time"))
     head = (
         f"{question.claim.text} on {candidate.node.version} against {base.node.version} ({claimed} time "
-        f"per call): "
-        f"{RULING_WORDS[ruling]}"
+        f"per call): {RULING_WORDS[ruling]}"
     )
     if not phases:
         why = clean_text(failed[0], 300).rstrip(".") if failed else "it was not measured on both versions"
@@ -251,13 +250,14 @@ def _sentence(
     addon = (
         "" if candidate.addon is None else f" under {candidate.addon.name} {candidate.addon.version}".rstrip()
     )
-    measured = ", ".join(
-        f"{units.format_percent(p.change_pct)} [{units.format_interval(p.ci_low_pct, p.ci_high_pct)}] "
-        f"{p.phase}"
-        for p in phases
-    )
+    measured = ", ".join(_measured(p) for p in phases)
     reason = decisive.reason if decisive is not None else f"no {question.phase} pass was measured"
     return f"{head}; {question.op} takes {measured}{addon} ({reason})."
+
+
+def _measured(p: PhaseRuling) -> str:
+    interval = units.format_interval(p.ci_low_pct, p.ci_high_pct)
+    return f"{units.format_percent(p.change_pct)} [{interval}] {p.phase}"
 
 
 def _environments(question: Question, plan: Plan) -> tuple[Environment, Environment]:

@@ -7,8 +7,9 @@ import msgspec
 
 from investigator import units
 from investigator.audit.book import Book
-from investigator.audit.checks import Evidence, Finding, check
+from investigator.audit.checks import check
 from investigator.audit.claims import Claim, Measure, stated_claim
+from investigator.audit.evidence import Evidence, Finding
 from investigator.audit.figures import Sheet
 from investigator.audit.operations import operation_for
 from investigator.audit.weigh import Weighed, alike, locate, log_change, weigh
@@ -149,8 +150,7 @@ def _headline(changes: Sequence[Conclusion]) -> str:
     told = sum(change.weighed.support == "supported" for change in changes)
     return (
         f"Of {len(changes)} changes that the figures suggest they support {told or 'none'} beyond what "
-        f"else may "
-        f"have changed; of the largest: {first.text}."
+        f"else may have changed; of the largest: {first.text}."
     )
 
 
@@ -160,8 +160,7 @@ def _only_claims(claims: Sequence[Claim], baseline: str | None, op: str | None) 
     what = f" for {op}" if op else ""
     text = (
         f"A change alone ({words}{what}{against}) can be told from nothing: there is no figure, spread, "
-        f"number of "
-        "runs, order, machine or addon release beside it; --rerun measures it."
+        "number of runs, order, machine or addon release beside it; --rerun measures it."
     )
     finding = Finding(
         check="claim_only",
@@ -191,7 +190,7 @@ def _known(book: Book, version: str, option: str) -> str:
     if found is None:
         raise UsageError(
             f"{option} names {version[:80]!r}, but the files have {', '.join(book.versions[:20])}; name "
-            f"one of them."
+            "one of them."
         )
     return found
 

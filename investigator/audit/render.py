@@ -8,7 +8,7 @@ from rich.text import Text
 
 from investigator import units
 from investigator.audit.adjudicate import RULING_WORDS
-from investigator.audit.checks import Finding, Kind
+from investigator.audit.evidence import Finding, Kind
 from investigator.audit.figures import Place
 from investigator.audit.judgement import Audit, Conclusion
 from investigator.audit.rerun import Rerun
@@ -91,8 +91,7 @@ def _changes(changes: Sequence[Conclusion]) -> RenderableType:
         )
     legend = (
         "first, lowest, highest: change under one setting; best: best figure against best figure; of /s a "
-        "minus "
-        "is slower"
+        "minus is slower"
     )
     more = f"; {len(changes) - _MOST_CHANGES:,} more with --json" if len(changes) > _MOST_CHANGES else ""
     return Group(table, Text(legend + more, style="dim"))

@@ -122,8 +122,7 @@ def _release(version: str) -> str:
     if found is None:
         raise UsageError(
             f"{version[:80]!r} names no Node release that could be measured; give --claim and --baseline "
-            f"without "
-            "the file."
+            "without the file."
         )
     return found
 

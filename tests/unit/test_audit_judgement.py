@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from investigator.audit.checks import Finding
 from investigator.audit.claims import Claim, parse_claim
+from investigator.audit.evidence import Finding
 from investigator.audit.figures import Figure, Notes, Place, Row, Sheet
 from investigator.audit.judgement import Audit, audit
 from investigator.audit.markdown import read_markdown
