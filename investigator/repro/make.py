@@ -147,6 +147,11 @@ def _manifest(scene: _Scene, programs: Sequence[Draft], tried: Sequence[Program]
         notes.append(_PROBES)
     elif plan.spec.axis == "addon" and any(draft.kind == "real" for draft in programs):
         notes.append(_ADDONS)
+    for name, environment in zip(("baseline", "candidate"), scene.environments, strict=True):
+        if environment.node_flags:
+            notes.append(clean_text(f"Node of the {name} runs with {' '.join(environment.node_flags)}.", 300))
+    if scene.disk:
+        notes.append("Databases lie on the disk, as in the measurement: the folder's own file system.")
     return Manifest(
         op=finding.op,
         family=finding.family,

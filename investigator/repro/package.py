@@ -171,7 +171,7 @@ def readme(manifest: Manifest, programs: Sequence[Draft]) -> str:
     """README.md of the folder."""
     compiled = any(draft.compile or draft.addon for draft in programs)
     rows = "\n".join(_row(program) for program in manifest.shipped)
-    needs_text = "".join(f"\n- {escape_markdown(text)}" for text in manifest.needs)
+    needs_text = "".join(f"\n- {escape_markdown(text)}" for text in (*manifest.needs, *manifest.notes))
     minute = " (SQLite takes a minute for each side)" if any(draft.addon for draft in programs) else ""
     tools = "npm (with Node 18 or newer)" + (", a C++ compiler, make and Python 3" if compiled else "")
     return f"""# {escape_markdown(manifest.op, 80)}: {escape_markdown(manifest.baseline_name)} against \

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from investigator import npm_client
@@ -200,6 +201,18 @@ def test_a_build_of_ones_own_is_given_as_an_argument(tmp_path: Path) -> None:
     assert str(tmp_path) not in "".join(
         (folder / name).read_text() for name in files_in(folder)
     ), "a place of this machine"
+
+
+def test_flags_of_node_are_told_and_used(tmp_path: Path) -> None:
+    plain = environment("22.21.1", tmp_path)
+    flagged = msgspec.structs.replace(environment("24.11.1", tmp_path), node_flags=("--no-opt",))
+    run, plan = run_of(tmp_path, built_in("json_parse"), sides=(plain, flagged))
+    made = made_by(run, plan, FakeEngine(default=answers(28.0)), finding("json_parse", 30.0))["json_parse"]
+    assert made.notes == ("Node of the candidate runs with --no-opt.",)
+    folder = folder_of(run, "json_parse", "node24.11.1")
+    sides = json.loads((folder / "repro.json").read_text())["sides"]
+    assert (sides["baseline"]["flags"], sides["candidate"]["flags"]) == ([], ["--no-opt"])
+    assert "runs with" in (folder / "README.md").read_text()
 
 
 def test_an_operation_of_the_probes_has_no_program_and_says_so(tmp_path: Path) -> None:
