@@ -173,7 +173,7 @@ def readme(manifest: Manifest, programs: Sequence[Draft]) -> str:
     rows = "\n".join(_row(program) for program in manifest.shipped)
     needs_text = "".join(f"\n- {escape_markdown(text)}" for text in (*manifest.needs, *manifest.notes))
     minute = " (SQLite takes a minute for each side)" if any(draft.addon for draft in programs) else ""
-    tools = "npm (with Node 18 or newer)" + (", a C++ compiler, make and Python 3" if compiled else "")
+    tools = "npm (with Node 18.3 or newer)" + (", a C++ compiler, make and Python 3" if compiled else "")
     return f"""# {escape_markdown(manifest.op, 80)}: {escape_markdown(manifest.baseline_name)} against \
 {escape_markdown(manifest.candidate_name)}
 
@@ -194,7 +194,7 @@ after the command run only those.
 |---|---|---|
 {rows}
 
-RESULT.txt is what was printed when this folder was made, in a container without network.
+RESULT.txt is what was printed when this folder was made.
 """
 
 
