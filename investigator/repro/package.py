@@ -135,6 +135,7 @@ def files_of(
         "sides": dict(zip(("baseline", "candidate"), map(msgspec.to_builtins, sides), strict=True)),
     }
     files = {name: (TEMPLATES / name).read_bytes() for name in _RUNNER}
+    files[".dockerignore"] = b"node_modules\nwork\n"
     files["repro.json"] = _json(facts)
     files["package.json"] = _json(manifest)
     for draft in programs:

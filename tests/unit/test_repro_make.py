@@ -138,6 +138,7 @@ def test_what_shows_its_finding_is_kept_with_what_it_printed(tmp_path: Path, npm
     assert program.files == ("snippet-js/snippet.mjs",)
     folder = folder_of(run, "json_parse", "node24.11.1")
     assert files_in(folder) == {
+        ".dockerignore",
         "Dockerfile",
         "README.md",
         "RESULT.txt",
