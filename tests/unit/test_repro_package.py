@@ -269,6 +269,7 @@ def test_arguments_of_the_command_reach_the_runner_unchanged(tmp_path: Path) -> 
     place = folder(tmp_path, "")
     shell = place / "run.sh"
     shell.chmod(0o755)
+    (place / "node_modules/.package-lock.json").write_text("{}")
     tools = tmp_path / "tools"
     tools.mkdir()
     npm = tools / "npm"
