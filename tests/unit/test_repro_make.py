@@ -166,6 +166,22 @@ def test_what_does_not_is_removed_and_replaces_what_was_kept_before(tmp_path: Pa
     assert "not shipped" in (folder / "RESULT.txt").read_text()
 
 
+def test_what_is_undecided_has_one_more_look_with_more_rounds(tmp_path: Path) -> None:
+    run, plan = run_of(tmp_path, built_in("json_parse"))
+    # 19.5 is just below two thirds of 30, its interval reaches them.
+    engine = FakeEngine(default=answers(19.5, 29.0))
+    (program,) = made_by(run, plan, engine, finding("json_parse", 30.0))["json_parse"].programs
+    assert program.shipped
+    assert program.change_pct == 29.0
+    assert "--rounds" not in engine.tasks[0].command
+    assert engine.tasks[1].command[-2:] == ("--rounds", "20")
+    assert "measured once more" in program.output
+    engine = FakeEngine(default=answers(19.5, 19.5))
+    (program,) = made_by(run, plan, engine, finding("json_parse", 30.0))["json_parse"].programs
+    assert not program.shipped
+    assert len(engine.tasks) == 2
+
+
 def test_a_task_that_fails_or_lies_is_a_reason(tmp_path: Path) -> None:
     run, plan = run_of(tmp_path, built_in("json_parse"), built_in("map_fill"))
 

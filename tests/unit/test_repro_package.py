@@ -18,7 +18,7 @@ from investigator.repro import package
 from investigator.repro.manifest import Manifest, Program
 from investigator.repro.package import Side, files_of, needs, package_json, readme, side_of
 from investigator.repro.scripts import TEMPLATES, Draft
-from investigator.repro.verify import judged, program_of
+from investigator.repro.verify import is_open, judged, program_of
 
 NODE = resources.node_tools() / "bin/node"
 HOSTILE = "$(touch pwned) `x` <b> | \x1b[31m ]("
@@ -164,6 +164,23 @@ def test_the_rule(finding: float, change: float, low: float, high: float, shows:
     found, reason = judged(finding, change, low, high)
     assert found is shows
     assert reason
+
+
+@pytest.mark.parametrize(
+    ("finding", "low", "high", "undecided"),
+    [
+        (90.0, 9.0, 88.0, True),  # would be accepted from 60 to 120
+        (90.0, 9.0, 59.0, False),
+        (90.0, 121.0, 130.0, False),
+        (90.0, 110.0, 130.0, True),
+        (-60.0, -85.0, -75.0, True),
+        (-60.0, 5.0, 10.0, False),
+    ],
+)
+def test_a_second_look_is_only_for_what_it_could_decide(
+    finding: float, low: float, high: float, undecided: bool
+) -> None:
+    assert is_open(finding, low, high) is undecided
 
 
 def test_a_program_that_fails_is_not_shipped_and_says_why() -> None:
