@@ -173,7 +173,8 @@ def readme(manifest: Manifest, programs: Sequence[Draft]) -> str:
     compiled = any(draft.compile or draft.addon for draft in programs)
     rows = "\n".join(_row(program) for program in manifest.shipped)
     needs_text = "".join(f"\n- {escape_markdown(text)}" for text in (*manifest.needs, *manifest.notes))
-    minute = " (SQLite takes a minute for each side)" if any(draft.addon for draft in programs) else ""
+    compiling = ", compiles the C++ for each side" if compiled else ""
+    compiling += " (SQLite takes a minute or two)" if any(draft.addon for draft in programs) else ""
     tools = "npm (with Node 18.3 or newer)" + (", a C++ compiler, make and Python 3" if compiled else "")
     return f"""# {escape_markdown(manifest.op, 80)}: {escape_markdown(manifest.baseline_name)} against \
 {escape_markdown(manifest.candidate_name)}
@@ -186,9 +187,8 @@ Time per call changes by **{units.format_percent(manifest.change_pct)}** \
 {COMMAND} --docker   # or all of it in a container; BASE=IMAGE names another base
 ```
 
-It installs the releases that package-lock.json pins (no script of a package runs), compiles what has to \
-be compiled{minute}, and runs every program in {ROUNDS} processes for each side, by turns. Names of programs \
-after the command run only those.
+It installs the releases that package-lock.json pins (no script of a package runs){compiling}, and runs every \
+program in {ROUNDS} processes for each side, by turns. Names of programs after the command run only those.
 {needs_text}
 
 | program | what it does | showed here |

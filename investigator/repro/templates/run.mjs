@@ -61,7 +61,12 @@ function nodeOf(side, given) {
   const directory = path.resolve(given ?? path.join(HERE, 'node_modules', alias));
   const node = path.join(directory, 'bin/node');
   if (existsSync(node)) return directory;
-  if (facts.sides[side].fetched) throw new Error(`${node} is missing: run \`npm ci --ignore-scripts\` first`);
+  if (facts.sides[side].fetched) {
+    throw new Error(
+      `${node} is missing: run \`npm ci --ignore-scripts\` first, or where package.json has none ` +
+        `for this system, give a directory with bin/node and include/node: --${side}-node DIR`,
+    );
+  }
   throw new Error(
     `Node ${version} of the ${side} is a build that no registry has; ` +
       `name its directory (with bin/node and include/node): --${side}-node DIR`,
