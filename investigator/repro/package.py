@@ -188,7 +188,8 @@ Time per call changes by **{units.format_percent(manifest.change_pct)}** \
 ```
 
 It installs the releases that package-lock.json pins (no script of a package runs){compiling}, and runs \
-every program in {ROUNDS} processes for each side, by turns. Names of programs after the command run only those.
+every program in {ROUNDS} processes for each side, by turns. Names of programs after the command run only \
+those.
 {needs_text}
 
 | program | what it does | showed here |
