@@ -81,7 +81,7 @@ def drafts(question: Question) -> tuple[Draft, ...]:
         return (_js(question),)
     if operation.family != "sqlite":
         return ()
-    made = (_buffer(question), _native(question), _node_sqlite(question))
+    made = (_encoder(question), _native(question), _node_sqlite(question))
     own = tuple(draft for draft in made if draft is not None)
     return own if _addon(question).kind == "node:sqlite" else (*own, _real(question))
 
@@ -110,18 +110,23 @@ def _js(question: Question) -> Draft:
     )
 
 
-def _buffer(question: Question) -> Draft | None:
-    """Strings to UTF-8 by Node itself; None for operations that bind no text."""
+def _encoder(question: Question) -> Draft | None:
+    """Strings to UTF-8 by Node itself; None for operations that bind no text.
+
+    TextEncoder asks for a length and writes, as an addon does. Buffer.from, whose memory comes and goes with
+    the collector, showed half of it: +59 % where the addon had +109 %.
+    """
     texts = _TEXTS.fullmatch(question.operation.name)
     if texts is None or question.plan.spec.axis == "addon":
         return None
     what, _, _ = _UNITS[texts["encoding"]]
+    body = f"{_texts(texts)}\nconst encoder = new TextEncoder();\n"
     return Draft(
         name="snippet-js",
         kind="js",
-        title=f"a string of {_length(texts):,} characters ({what}) to UTF-8 by Buffer.from, no addon",
+        title=f"a string of {_length(texts):,} characters ({what}) to UTF-8 by TextEncoder, no addon",
         script="snippet.mjs",
-        files={"snippet.mjs": _program(question, f"{_texts(texts)}\n", run="Buffer.from(texts[i & 3])")},
+        files={"snippet.mjs": _program(question, body, run="encoder.encode(texts[i & 3])")},
     )
 
 
