@@ -18,7 +18,8 @@ from investigator.observer import Observer
 from investigator.plan import Environment, Pace, Plan
 from investigator.repro import package, verify
 from investigator.repro.manifest import KIND, REPRO_SCHEMA, Manifest, Program, folder_of
-from investigator.repro.scripts import Draft, Question, drafts
+from investigator.repro.scripts import drafts
+from investigator.repro.shapes import Draft, Question
 from investigator.store import RunFolder
 from investigator.text import clean_block, clean_text
 

@@ -8,8 +8,9 @@ import msgspec
 from investigator import npm_client, units
 from investigator.addons import NODE_SQLITE, AddonPackage
 from investigator.plan import Environment
+from investigator.repro.fragments import TEMPLATES
 from investigator.repro.manifest import COMMAND, Manifest, Program, slug
-from investigator.repro.scripts import TEMPLATES, Draft
+from investigator.repro.shapes import Draft
 from investigator.text import clean_text, code_span, escape_markdown
 
 ROUNDS = 10

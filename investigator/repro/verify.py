@@ -21,7 +21,7 @@ from investigator.exchange import UnreadableError, take
 from investigator.plan import Environment
 from investigator.repro.manifest import Program
 from investigator.repro.package import Side
-from investigator.repro.scripts import Draft
+from investigator.repro.shapes import Draft
 from investigator.store import disk_error
 from investigator.text import clean_block, clean_text
 

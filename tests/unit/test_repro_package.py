@@ -15,9 +15,10 @@ from investigator.addons import AddonPackage
 from investigator.nodes.interface import NodeBuild, SourceName
 from investigator.plan import Environment
 from investigator.repro import package
+from investigator.repro.fragments import TEMPLATES
 from investigator.repro.manifest import Manifest, Program
 from investigator.repro.package import Side, files_of, needs, package_json, readme, side_of
-from investigator.repro.scripts import TEMPLATES, Draft
+from investigator.repro.shapes import Draft
 from investigator.repro.verify import is_open, judged, program_of
 
 NODE = resources.node_tools() / "bin/node"

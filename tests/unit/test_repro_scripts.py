@@ -10,11 +10,13 @@ import pytest
 
 from investigator import resources
 from investigator.addons import AddonPackage
+from investigator.errors import StoredFileError
 from investigator.nodes.interface import NodeBuild
 from investigator.operations import CATALOGUE, JS, SQLITE, Operation, find
 from investigator.plan import Environment, Pace, Plan
-from investigator.repro import scripts
-from investigator.repro.scripts import MAX_NATIVE_LINES, TEMPLATES, Draft, Question, drafts
+from investigator.repro.fragments import TEMPLATES, mailbox_text
+from investigator.repro.scripts import MAX_NATIVE_LINES, drafts
+from investigator.repro.shapes import Draft, Question
 from investigator.spec import Axis, Spec
 from investigator.workloads import own_operation
 from sqlcipher_bench.mailbox import mailbox_bytes
@@ -192,7 +194,7 @@ def test_bodies_of_writing_operations_run(name: str, tmp_path: Path) -> None:
 def test_the_mails_are_those_of_the_measurement(seed: int, tmp_path: Path) -> None:
     script = tmp_path / "mailbox.mjs"
     script.write_text(
-        scripts._mailbox()
+        mailbox_text()
         + f"""
         import {{ createHash }} from 'node:crypto';
         const names = ['id', 'mailbox', 'uid', 'date', 'subject', 'sender', 'flags', 'size', 'body'];
@@ -223,7 +225,7 @@ def test_a_workload_is_its_own_program(tmp_path: Path) -> None:
 
 def test_hostile_parameters_never_become_code() -> None:
     operation = built_in("select_range")
-    with pytest.raises(ValueError, match="neither a word nor a number"):
+    with pytest.raises(StoredFileError, match="neither a word nor a number"):
         drafts(question(operation, params={"cache_size": HOSTILE}))
     # What is no PRAGMA of the profile has no place in a script.
     for draft in drafts(question(operation, params={"anything": HOSTILE})):
