@@ -160,7 +160,7 @@ def test_the_string_conversion_is_shown_by_an_addon_of_a_few_lines(
     pace = Pace(op=operation.name, warmup_calls=8000, loops=5000)
     run, plan = run_of(tmp_path, "sqlite", (sides[0], sides[1]), (operation, pace))
     (made,) = reproduce(
-        run, plan, [finding(operation.name, "sqlite", plan, 130.0)], docker_engine, NullObserver()
+        run, plan, [finding(operation.name, "sqlite", plan, 105.0)], docker_engine, NullObserver()
     )
     programs = {program.name: program for program in made.programs}
     assert set(programs) == {"snippet-js", "snippet-v8", "real"}
