@@ -54,7 +54,7 @@ def terminal(result: Result, folder: str) -> RenderableType:
     if result.join is not None:
         title = f"What changed from {result.join.last} to {result.join.first}"
         parts += [Text(""), Text(clean_text(title, 200), style="bold")]
-        parts += [_indented(f"{name}: {text}", 160) for name, text in _joined(result.join)]
+        parts += [_indented(f"{name}: {text}", 160) for name, text in _joined(result.join, brief=True)]
     parts += _commit_lines(result)
     parts += [Text(""), *(Text(clean_text(note, 600), style="dim") for note in result.notes)]
     files = f"Files: {folder} (bisect.json, report.md, plot.svg, plot.png)"
@@ -134,7 +134,8 @@ def _change_line(change: Found) -> str:
     return f"{place}: {told}"
 
 
-def _joined(join: Join) -> list[tuple[str, str]]:
+def _joined(join: Join, *, brief: bool = False) -> list[tuple[str, str]]:
+    """Name and text of each difference; `brief` only counts V8's flags, of which there are dozens."""
     rows: list[tuple[str, str]] = []
     if join.node is not None:
         rows += [
@@ -146,7 +147,14 @@ def _joined(join: Join) -> list[tuple[str, str]]:
         rows += [(f"config {d.subject}", _sides(d)) for d in decisive]
         if others := len(join.node.config) - len(decisive):
             rows.append(("other config", f"{others} variables that decide no machine code"))
-        rows += [(d.name, f"default {d.baseline} -> {d.candidate} ({d.about})") for d in join.node.defaults]
+        if brief and join.node.defaults:
+            rows.append(
+                ("V8 defaults", f"{len(join.node.defaults)} flags with another one, listed in report.md")
+            )
+        else:
+            rows += [
+                (d.name, f"default {d.baseline} -> {d.candidate} ({d.about})") for d in join.node.defaults
+            ]
         if join.node.new_flags or join.node.gone_flags:
             rows.append(("V8 flags", f"{join.node.new_flags} new, {join.node.gone_flags} gone"))
     rows += [(f"addon {d.what} {d.subject}", _sides(d)) for d in join.addon]
