@@ -266,7 +266,7 @@ def test_without_a_reproduction_that_is_said() -> None:
     useless = Reproductions(shipped=(), not_shown=("snippet in JavaScript (+0.3 %)",), not_run=("x",))
     text = compose(made.material(made=useless), "node")
     steps = visible(field(text.body, "What steps will reproduce the bug?"))
-    assert "these were run, and none shows it: snippet in JavaScript (+0.3 %)." in steps
+    assert "not showing it in its whole size: snippet in JavaScript (+0.3 %)." in steps
     assert not any("investigate repro" in command for command in text.missing)
     failed = compose(made.material(made=Reproductions(shipped=(), not_shown=(), not_run=("x",))), "node")
     assert "could not be run on the machine below" in visible(failed.body)
@@ -450,15 +450,16 @@ def about(name: str, *, group: str = "") -> Material:
 def test_every_operation_is_told_in_words() -> None:
     for operation in (*SQLITE, *JS):
         material = about(operation.name)
-        assert not does(material, operation.name).startswith("one call of"), operation.name
+        assert not does(material, operation.name).startswith("a call of"), operation.name
         assert call(material), operation.name
 
 
 def test_an_operation_of_the_user_s_is_not_taken_for_ours() -> None:
-    assert does(about("mine"), "mine") == "one call of the workload mine"
+    assert does(about("mine"), "mine") == "a call of the workload mine"
     namesake = about("select_range", group="workload:select_range")
-    assert does(namesake, "select_range") == "one call of the workload select_range"
+    assert does(namesake, "select_range") == "a call of the workload select_range"
     assert call(namesake) == ""
+    assert " --ops none" in rerun(namesake)
     assert "probe addon" in does(about("row_bulk_50x4"), "row_bulk_50x4")
 
 

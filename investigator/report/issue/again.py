@@ -8,6 +8,7 @@ from investigator.plan import Environment
 from investigator.report.commands import command_line, preset_of
 from investigator.report.issue.choose import OWN_BUILD
 from investigator.report.issue.material import Material
+from investigator.report.issue.words import is_own
 from investigator.spec import Spec
 
 
@@ -22,7 +23,8 @@ def rerun(material: Material, *more: str) -> str:
         versions = (*(_node_item(material, e) for e in pair), *more)
         narrowed = msgspec.structs.replace(spec, versions=versions, addon=_addon_item(material, pair[1]))
     narrowed = msgspec.structs.replace(narrowed, baseline=None, seed=1, budget_min=_budget(spec, narrowed))
-    return command_line(narrowed, ops=(material.op,))
+    # A workload of the user's is measured because its file is named; --ops knows only built-in operations.
+    return command_line(narrowed, ops=("none",) if is_own(material, material.op) else (material.op,))
 
 
 def bisect(material: Material, good: str, bad: str) -> str:

@@ -236,7 +236,7 @@ def _no_program(material: Material) -> str:
         return f"{none} {with_tool}"
     tried = "; ".join(told(text, 200) for text in material.reproductions.not_shown)
     if tried:
-        return f"Without our tool these were run, and none shows it: {tried}. {with_tool}"
+        return f"Run without our tool, and not showing it in its whole size: {tried}. {with_tool}"
     return f"A snippet without our tool could not be run on the machine below. {with_tool}"
 
 

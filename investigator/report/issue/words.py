@@ -79,20 +79,20 @@ _CALL = {
 
 def does(material: Material, op: str) -> str:
     """What one call of an operation does, as a noun phrase: ``binding a string of 20 ASCII characters``."""
-    if _is_own(material, op):
-        return f"one call of the workload {op}"
-    return _DOES.get(op) or f"one call of {op}, a step of this tool's own probe addon"
+    if is_own(material, op):
+        return f"a call of the workload {op}"
+    return _DOES.get(op) or f"a call of {op}, a step of this tool's own probe addon"
 
 
 def call(material: Material) -> str:
     """The code of one call; empty for a workload of the user's."""
     op = material.op
-    if _is_own(material, op):
+    if is_own(material, op):
         return ""
     return _CALL.get(op) or next((text for stem, text in _CALL.items() if op.startswith(f"{stem}_")), "")
 
 
-def _is_own(material: Material, op: str) -> bool:
+def is_own(material: Material, op: str) -> bool:
     """Whether the operation is a file of the user's, which may have any name."""
     known = next((operation for operation in material.plan.operations if operation.name == op), None)
     return find(op) is None or (known is not None and known.group.startswith("workload:"))
