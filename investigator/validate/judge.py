@@ -406,7 +406,10 @@ def _problems(case: _Case, targets: Sequence[Recovery], others: Sequence[Other])
         yield from (f"{op_name(o.op)}: {o.reason}" for o in others if o.outcome in kinds)
     if not targets:
         yield _nothing(case)
-    yield from (f"{op_name(t.op)}: {t.reason}" for t in targets if t.outcome == "cannot_tell")
+    # Of a fix that has failed before the first round, no target says anything.
+    failed = _outcome(case, targets, others) in {"fail", "invalid"}
+    untold = [t for t in targets if t.outcome == "cannot_tell" and (t.rounds or not failed)]
+    yield from (f"{op_name(t.op)}: {t.reason}" for t in untold)
 
 
 def _nothing(case: _Case) -> str:
