@@ -119,8 +119,17 @@ def _nothing_found(record: CausesRecord) -> Iterator[str]:
         suspects = record.builds.suspects
         if record.builds.sqlite_object_equal:
             yield "SQLite: sqlite3.o is bit-identical on both sides"
-        if not suspects:
-            yield "the build: same compiler and flags"
+        if record.builds.binary_equal:
+            yield "the build: the addon's binary is bit-identical on both sides"
+        elif not suspects:
+            yield f"the build: same compiler and flags{_but_language(record.builds)}"
+
+
+def _but_language(builds: BuildComparison) -> str:
+    """Flags that differ without deciding machine code by themselves, such as the language's version."""
+    flags = [d for d in builds.differences if d.what == "flag" and d.relevance == "language"]
+    sides = dict.fromkeys(f"{d.baseline or 'none'} -> {d.candidate or 'none'}" for d in flags)
+    return f", but for {', '.join(sides)}" if sides else ""
 
 
 def _judged(

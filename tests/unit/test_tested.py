@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from investigator import experiments
+from investigator.causes.build import BuildComparison, BuildDifference
 from investigator.causes.changes import NodeChanges, VersionChange
 from investigator.causes.regions import Place, SourceRegion
 from investigator.causes.source import SourceComparison
@@ -100,9 +101,7 @@ def test_two_swaps_share_their_rounds_and_are_judged_apart(tmp_path: Path) -> No
     record = record_of(bench)
     (first,) = record.swaps
     assert first.environment is not None
-    second = msgspec.structs.replace(
-        first, environment=msgspec.structs.replace(first.environment, id=other)
-    )
+    second = msgspec.structs.replace(first, environment=msgspec.structs.replace(first.environment, id=other))
     record = msgspec.structs.replace(record, swaps=(first, second))
     bench.folder.write_json("causes.json", "causes", CAUSES_SCHEMA, record)
     find_causes(bench, bench, msgspec.structs.replace(attribution(), op=OP, layer="boundary", methods=()))
@@ -145,3 +144,39 @@ def test_collector_and_engine_get_flags_and_one_processor(
     assert len(read_rounds(RunFolder(bench.folder.path / ONE_CPU))) == ROUNDS
     found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ())
     assert any(text.endswith("the change is -50 %") for text in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("differences", "equal", "text"),
+    [
+        ((), True, "the build: the addon's binary is bit-identical on both sides"),
+        ((), False, "the build: same compiler and flags"),
+        (
+            ("-std=gnu++17", "-std=gnu++20"),
+            False,
+            "flags, but for -std=gnu++17 -> -std=gnu++20",
+        ),
+    ],
+)
+def test_a_build_is_called_equal_only_where_it_is(
+    tmp_path: Path, differences: tuple[str, str] | tuple[()], equal: bool, text: str
+) -> None:
+    found = (
+        [
+            BuildDifference(
+                what="flag",
+                subject="x.cpp",
+                baseline=differences[0],
+                candidate=differences[1],
+                relevance="language",
+            )
+        ]
+        if differences
+        else []
+    )
+    bench = bench_with(tmp_path, 30_000.0)
+    builds = BuildComparison(differences=tuple(found), sqlite_object_equal=True, binary_equal=equal)
+    record = msgspec.structs.replace(record_of(bench), builds=builds, swaps=())
+    bench.folder.write_json("causes.json", "causes", CAUSES_SCHEMA, record)
+    rejected = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ()).rejected
+    assert any(said.endswith(text) for said in rejected)
