@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -25,6 +26,8 @@ from investigator.cache import cache_root
 from investigator.errors import HostUnfitError, StoredFileError, UsageError
 
 TOOL = f"investigate {__version__}"
+MAX_STORED_BYTES = 256 << 20
+"""No file that is read back whole comes near it; a device never ends."""
 T = TypeVar("T")
 
 
@@ -163,8 +166,8 @@ def read_json(path: Path, kind: str, schema: int, type_: type[T]) -> T:
     Raises:
         StoredFileError: missing, truncated, of another kind, or written by a newer tool.
     """
+    data = read_stored(path)
     try:
-        data = path.read_bytes()
         head = msgspec.json.decode(data, type=Envelope)
         if head.kind != kind:
             raise StoredFileError(
@@ -175,12 +178,34 @@ def read_json(path: Path, kind: str, schema: int, type_: type[T]) -> T:
                 f"{path} has schema {head.schema}, this tool reads up to {schema}; use {head.tool} or newer."
             )
         return msgspec.json.decode(data, type=type_, dec_hook=_typed)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
+        # Beside bad syntax: text that is no UTF-8, and brackets within brackets without end.
+        raise StoredFileError(f"{path} is damaged ({error}); restore it or measure again.") from error
+
+
+def read_stored(path: Path) -> bytes:
+    """Content of a file of a run folder, which may come from anybody.
+
+    Raises:
+        StoredFileError: missing, no regular file, far too large, or the disk refuses.
+    """
+    try:
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise StoredFileError(f"{path} cannot be read: it is no regular file.")
+            data = file.read(MAX_STORED_BYTES + 1)
     except FileNotFoundError as error:
         raise StoredFileError(f"{path} is missing; the run folder is not complete.") from error
     except OSError as error:
         raise StoredFileError(f"{path} cannot be read: {error.strerror}.") from error
-    except msgspec.MsgspecError as error:
-        raise StoredFileError(f"{path} is damaged ({error}); restore it or measure again.") from error
+    if len(data) > MAX_STORED_BYTES:
+        raise StoredFileError(f"{path} is larger than {MAX_STORED_BYTES >> 20} MiB, which no stored file is.")
+    return data
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """A FIFO would wait for a writer for ever."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 @contextlib.contextmanager

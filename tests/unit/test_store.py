@@ -11,7 +11,15 @@ import msgspec
 import pytest
 
 from investigator.errors import HostUnfitError, StoredFileError, UsageError
-from investigator.store import RunFolder, create_run, disk_error, open_run, read_json, single_process
+from investigator.store import (
+    MAX_STORED_BYTES,
+    RunFolder,
+    create_run,
+    disk_error,
+    open_run,
+    read_json,
+    single_process,
+)
 
 
 class Thing(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +49,7 @@ def test_json_starts_with_schema_kind_tool_and_names_no_place(
         ('{"schema": 9, "kind": "thing", "tool": "investigate 7"}', "investigate 7 or newer"),
         ('{"schema": 1, "kind": "other", "tool": "t"}', "expected 'thing'"),
         ("[1]", "damaged"),
+        ('{"schema": 1, "kind": "thing", "tool": "t", "more": ' + "[" * 100_000, "damaged"),
     ],
 )
 def test_damaged_files_are_refused(tmp_path: Path, text: str, word: str) -> None:
@@ -52,6 +61,27 @@ def test_damaged_files_are_refused(tmp_path: Path, text: str, word: str) -> None
 def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoredFileError, match="is missing"):
         read_json(tmp_path / "thing.json", "thing", 1, Thing)
+
+
+@pytest.mark.parametrize("place", ["fifo", "folder", "endless"])
+def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path, place: str) -> None:
+    path = tmp_path / "thing.json"
+    if place == "fifo":
+        os.mkfifo(path)
+    elif place == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(StoredFileError, match="thing.json cannot be read"):
+        read_json(path, "thing", 1, Thing)
+
+
+def test_a_file_larger_than_any_stored_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "thing.json"
+    path.touch()
+    os.truncate(path, MAX_STORED_BYTES + 1)
+    with pytest.raises(StoredFileError, match="larger than"):
+        read_json(path, "thing", 1, Thing)
 
 
 def test_an_interrupted_round_leaves_nothing_that_counts(tmp_path: Path) -> None:
