@@ -99,14 +99,14 @@ def attributions(run: RunFolder, screen: Analysis) -> tuple[Attribution, ...]:
     """All findings of a run that have been explained, in the order of the tables.
 
     Raises:
-        StoredFileError: a record of a nested run is damaged.
+        StoredFileError: a record of a nested run is damaged, or its explained.json is lost.
     """
     found = []
     for comparison in screen.comparisons:
         if not comparison.finding:
             continue
         folder = folder_of(run, Target(op=comparison.op, candidate=comparison.candidate))
-        if (folder.path / "explained.json").exists() and folder.finished_rounds():
+        if folder.finished_rounds():
             found.append(attribution(run, folder, comparison))
     return tuple(found)
 

@@ -393,7 +393,7 @@ def compare_command(
 ) -> None:
     """Say which findings of one run recur in others: another machine, another day. Never pools times."""
     with _program(quiet=json) as console:
-        console.result(compare.text([open_run(run) for run in runs], json=json))
+        console.result(compare.text([_measured_run(run) for run in runs], json=json))
 
 
 @app.command(rich_help_panel="Read")
@@ -452,7 +452,7 @@ def audit(
 def slopes_command(run: RunArgument, json: options.Json = False) -> None:
     """Say what a call costs, and what each row, cell, character or byte of it, by version, from a run."""
     with _program(quiet=json) as console:
-        console.result(slopes.text(open_run(run), json=json))
+        console.result(slopes.text(_measured_run(run), json=json))
 
 
 @app.command(rich_help_panel="Look around")

@@ -28,7 +28,7 @@ from investigator.report.commands import command_line
 from investigator.report.page import page
 from investigator.report.page.figures import Evidence, Figures, figures
 from investigator.report.shapes import ReportFacts, View
-from investigator.report.summary import encode_summary, summary
+from investigator.report.summary import SUMMARY_SCHEMA, Summary, encode_summary, summary
 from investigator.report.terminal import TerminalReport
 from investigator.report.validation import comment, step_summary
 from investigator.report.validation import section as validation_section
@@ -36,8 +36,8 @@ from investigator.report.validation_terminal import ValidationReport
 from investigator.report.view import build_view
 from investigator.repro.manifest import Manifest, read_manifests
 from investigator.spec import with_patch, with_paths
-from investigator.store import TOOL, RunFolder
-from investigator.text import clean_text
+from investigator.store import TOOL, RunFolder, read_stored
+from investigator.text import clean_text, safe_document
 from investigator.validate.judge import judge_fix
 from investigator.validate.shapes import VALIDATION_SCHEMA, Validation
 
@@ -138,22 +138,27 @@ def regenerate(folder: RunFolder, *, write: bool, draw: bool = True) -> Finished
 
 
 def stored_text(folder: RunFolder, *, json: bool) -> str | None:
-    """What a dossier without raw records says: its summary or its report as they are; None with records.
+    """What a dossier without raw records says: its summary or its report; None with records.
 
     Raises:
-        StoredFileError: it has neither.
+        StoredFileError: it has neither, or what it has is damaged or newer than this tool.
     """
     # A fix that does not build, or does other work, has its answer without a round.
     judged = folder.raw.is_dir() and (folder.path / "validation.json").exists()
     if (folder.path / "plan.json").exists() and (folder.finished_rounds() or judged):
         return None
     path = folder.path / ("summary.json" if json else "report.md")
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    if not path.exists():
         raise StoredFileError(
             f"{folder.path} has no finished round and no {path.name}; go on with `investigate resume`."
-        ) from error
+        )
+    if json:
+        folder.read_json(path.name, "summary", SUMMARY_SCHEMA, Summary)
+    try:
+        # A dossier comes from anybody, and this goes to a terminal.
+        return safe_document(read_stored(path).decode())
+    except UnicodeDecodeError as error:
+        raise StoredFileError(f"{path} is damaged: it is no UTF-8 text; restore it.") from error
 
 
 def write_reports(finished: Finished, *, draw: bool = True) -> None:

@@ -24,6 +24,7 @@ import msgspec
 from investigator import __version__
 from investigator.cache import cache_root
 from investigator.errors import HostUnfitError, StoredFileError, UsageError
+from investigator.paths import user_path
 
 TOOL = f"investigate {__version__}"
 MAX_STORED_BYTES = 256 << 20
@@ -132,10 +133,13 @@ def write_atomic(path: Path, data: bytes) -> Path:
     """Write `data` beside `path` and move it into place.
 
     Raises:
-        HostUnfitError: the disk is full or the folder cannot be written.
+        HostUnfitError: the disk is full, the folder cannot be written, or `path` is a device or a pipe.
     """
     draft = None
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # Moved into place, the file would be there instead of /dev/null.
+            raise HostUnfitError(f"{path} cannot be written: it is a device or a pipe; name a file.")
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
@@ -266,7 +270,7 @@ def open_run(text: str, reports: Path = Path("reports")) -> RunFolder:
     Raises:
         UsageError: there is none.
     """
-    candidates = [Path(text).expanduser(), reports / text]
+    candidates = [user_path(text, "the run"), reports / text]
     if text == "last" and reports.is_dir():
         runs = sorted((p for p in reports.iterdir() if _is_run(p)), key=_begun_s)
         candidates = runs[-1:] or candidates
@@ -285,4 +289,7 @@ def _begun_s(run: Path) -> float:
 
 
 def _is_run(path: Path) -> bool:
-    return any((path / name).is_file() for name in ("spec.toml", "plan.json", "summary.json"))
+    try:
+        return any((path / name).is_file() for name in ("spec.toml", "plan.json", "summary.json"))
+    except OSError as error:
+        raise UsageError(f"the run {path} cannot be read: {error.strerror or error}.") from error

@@ -15,6 +15,7 @@ DEFAULT_LIMIT = 500
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|\x1b[@-_]?"
 )
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _MARKDOWN = re.compile(
     r"[\\`*{}\[\]#~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])"  # anywhere; an underscore not inside a word
     r"|^[-+](?=[-\s]|$)|^[=:]"  # list item or underline, only at the start
@@ -56,6 +57,14 @@ def clean_block(text: str, limit: int = 4000) -> str:
     if len(text) > limit:
         lines.append(f"... (cut, {len(text):,} characters)")
     return "\n".join(lines)
+
+
+def safe_document(text: str) -> str:
+    """Make a whole document safe to print: no terminal sequence, no control or bidirectional character.
+
+    Line breaks, tabs, spaces and the zero-width spaces of `escape_markdown` stay as they are.
+    """
+    return _CONTROL.sub("", _ESCAPE_SEQUENCE.sub("", text))
 
 
 def escape_markdown(text: str, limit: int = DEFAULT_LIMIT) -> str:

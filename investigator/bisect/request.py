@@ -81,8 +81,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_bisection(folder: RunFolder) -> bool:
-    """Whether a run folder holds a bisection."""
-    return (folder.path / FILE).is_file()
+    """Whether a run folder holds a bisection, also one that lost its request: it is no other kind of run."""
+    return any((folder.path / name).exists() for name in (FILE, "bisect.json"))
 
 
 def read_request(folder: RunFolder) -> Request:

@@ -56,6 +56,8 @@ def export(folder: RunFolder, format_name: str, out: Path | None) -> str:
         raise UsageError(f"{format_name} is no text; name a file for it with --out.")
     if out is not None and out.is_dir():
         raise UsageError(f"--out {out} is a folder; name a file in it.")
+    if out is not None and out.exists() and not out.is_file():
+        raise UsageError(f"--out {out} is a device or a pipe; name a file, or leave it out and redirect.")
     data = write(load(folder, measurements=True))
     if out is None:
         return data.decode()

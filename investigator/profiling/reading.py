@@ -26,7 +26,7 @@ from investigator.profiling.profiler import Profiler, ProfilerKind, Taken, new_s
 from investigator.profiling.samples import UnusableError, Window
 from investigator.profiling.stacks import Stacks, from_lines, to_lines
 from investigator.profiling.symbols import STRIPPED_ADDON
-from investigator.store import TOOL, write_atomic
+from investigator.store import TOOL, read_stored, write_atomic
 from investigator.text import clean_text
 
 PROFILE_SCHEMA = 1
@@ -169,7 +169,7 @@ def read_profile(path: Path) -> ProfileReading:
     """
     try:
         # Bounded: a small file may hold endless zeros.
-        with gzip.open(path, "rb") as file:
+        with gzip.open(io.BytesIO(read_stored(path)), "rb") as file:
             data = file.read(_MAX_STORED_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise StoredFileError(f"{path} cannot be read ({error}); measure the run again.") from error

@@ -19,7 +19,7 @@ from investigator.bisect.request import Request, Wanted, make_request
 from investigator.bisect.result import Result
 from investigator.build import AddonBuild, BuildFailure
 from investigator.engine.interface import Engine
-from investigator.errors import HostUnfitError, UsageError
+from investigator.errors import HostUnfitError, StoredFileError, UsageError
 from investigator.invoke import Surroundings
 from investigator.measure import Bench, Calibration, calibrate, read_rounds
 from investigator.nodes import dist, sources
@@ -392,6 +392,17 @@ def test_the_result_is_stored_and_read_back(result: Result, tmp_path: Path) -> N
     folder = RunFolder(tmp_path / "run")
     folder.write_json("bisect.json", "bisect", 1, result)
     assert run.stored(folder) == result
+
+
+def test_a_bisection_is_no_run_with_verdicts_also_without_its_request(result: Result, tmp_path: Path) -> None:
+    RunFolder(tmp_path).write_json("bisect.json", "bisect", 1, result)
+    (tmp_path / "spec.toml").touch()
+    for command in (["compare", str(tmp_path), str(tmp_path)], ["slopes", str(tmp_path)]):
+        outcome = CliRunner().invoke(cli.app, command)
+        assert (outcome.exit_code, outcome.stdout) == (2, "")
+        assert "is a bisection" in " ".join(outcome.stderr.split())
+    with pytest.raises(StoredFileError, match=r"request\.json is missing"):
+        request_module.read_request(RunFolder(tmp_path))
 
 
 def test_the_table_names_every_release_that_was_tried(result: Result) -> None:

@@ -10,6 +10,7 @@ from investigator.analysis import Analysis
 from investigator.attributed import Target, attributions, folder_of, targets
 from investigator.attribution.findings import published
 from investigator.build import BuildFailure
+from investigator.errors import StoredFileError
 from investigator.explain import ROUNDS, explain
 from investigator.measure import Bench, calibrate, cells_left, measure_round, read_rounds
 from investigator.profiling.profiler import Profiler
@@ -109,6 +110,17 @@ def test_a_flag_that_does_not_show_again_is_withdrawn(tmp_path: Path) -> None:
     assert (pair.verdict, pair.finding) == ("undecided", False)
     assert "withdrawn" in pair.warnings[0]
     assert "No finding" in shown.headline
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_layer_does_not_vanish_because_a_file_was_lost(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, WorkerEngine(cost))
+    screen = screened(bench)
+    wanted = targets(screen, "all")
+    explain(bench, screen, wanted)
+    (folder_of(bench.folder, wanted[0]).path / "explained.json").unlink()
+    with pytest.raises(StoredFileError, match=r"explained\.json is missing"):
+        attributions(bench.folder, screen)
 
 
 @pytest.mark.usefixtures("alone")

@@ -9,6 +9,7 @@ import csv
 import importlib
 import io
 import json
+import os
 import re
 import statistics
 import sys
@@ -277,6 +278,15 @@ def test_wrong_options_are_one_sentence(dossier: Path, options: tuple[str, ...],
     code, out, err = call(str(dossier), *options)
     assert (code, out) == (2, "")
     assert message in " ".join(err.split())
+
+
+def test_a_pipe_is_no_file_to_export_into(dossier: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code, out, err = call(str(dossier), "--format", "csv", "--out", str(pipe))
+    assert (code, out) == (2, "")
+    assert "is a device or a pipe" in " ".join(err.split())
+    assert pipe.is_fifo()
 
 
 def test_stored_files_that_cannot_be_read_end_with_8(dossier: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
@@ -217,6 +218,13 @@ def test_a_damaged_or_newer_file_is_refused_with_a_sentence(tmp_path: Path, data
     path = tmp_path / "x.collapsed.gz"
     path.write_bytes(data)
     with pytest.raises(StoredFileError):
+        read_profile(path)
+
+
+def test_a_pipe_in_place_of_a_profile_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "x.collapsed.gz"
+    os.mkfifo(path)
+    with pytest.raises(StoredFileError, match="no regular file"):
         read_profile(path)
 
 

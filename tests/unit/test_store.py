@@ -19,6 +19,7 @@ from investigator.store import (
     open_run,
     read_json,
     single_process,
+    write_atomic,
 )
 
 
@@ -72,7 +73,7 @@ def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path, place: 
         path.mkdir()
     else:
         path.symlink_to("/dev/zero")
-    with pytest.raises(StoredFileError, match="thing.json cannot be read"):
+    with pytest.raises(StoredFileError, match=r"thing\.json cannot be read"):
         read_json(path, "thing", 1, Thing)
 
 
@@ -82,6 +83,39 @@ def test_a_file_larger_than_any_stored_one_is_refused(tmp_path: Path) -> None:
     os.truncate(path, MAX_STORED_BYTES + 1)
     with pytest.raises(StoredFileError, match="larger than"):
         read_json(path, "thing", 1, Thing)
+
+
+def test_a_device_or_pipe_is_never_replaced_by_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "report.md"
+    os.mkfifo(path)
+    with pytest.raises(HostUnfitError, match="a device or a pipe; name a file"):
+        write_atomic(path, b"x")
+    assert [p.name for p in tmp_path.iterdir() if p.is_fifo()] == ["report.md"]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("~nobody-of-that-name/run", "home directory of a user"),
+        ("x" * 5000, "longer than a path can be"),
+        ("x" * 300, "longer than a path can be"),
+    ],
+)
+def test_a_run_that_no_path_can_name_is_a_sentence(name: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        open_run(name)
+
+
+def test_a_run_that_may_not_be_looked_at_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    with pytest.raises(UsageError, match="cannot be read: Permission denied"):
+        open_run(str(tmp_path))
 
 
 def test_an_interrupted_round_leaves_nothing_that_counts(tmp_path: Path) -> None:

@@ -65,3 +65,24 @@ def test_a_run_without_results_is_refused(folder: RunFolder, tmp_path: Path) -> 
 def test_measurements_nobody_loaded_cannot_be_read(folder: RunFolder) -> None:
     with pytest.raises(ValueError, match="without its measurements"):
         _ = load(folder, measurements=False).passes
+
+
+def test_a_dossier_is_shown_without_what_would_speak_to_the_terminal(tmp_path: Path) -> None:
+    text = "# Réport\n\n- a\u200b@b\t\x1b[31mred\x1b]0;owned\x07 \u202eevil\x9b2J\x08\n"
+    (tmp_path / "report.md").write_text(text)
+    assert results.stored_text(RunFolder(tmp_path), json=False) == "# Réport\n\n- a\u200b@b\tred evil\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "word"),
+    [
+        ("report.md", b"\xff\xfe", "no UTF-8"),
+        ("summary.json", b'{"schema": 1, "kind": "summary", "tool', "damaged"),
+        ("summary.json", b'{"schema": 9, "kind": "summary", "tool": "investigate 7"}', "7 or newer"),
+        ("summary.json", b'{"schema": 1, "kind": "run", "tool": "t"}', "expected 'summary'"),
+    ],
+)
+def test_a_damaged_dossier_is_not_shown(tmp_path: Path, name: str, data: bytes, word: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(StoredFileError, match=word):
+        results.stored_text(RunFolder(tmp_path), json=name == "summary.json")
