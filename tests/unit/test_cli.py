@@ -60,7 +60,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
         seen.append(spec)
         return OUTLINE
 
-    monkeypatch.setattr(cli, "outline", outline)
+    monkeypatch.setattr("investigator.cli.shared.outline", outline)
     return seen
 
 
