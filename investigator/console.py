@@ -6,11 +6,13 @@ must cost nothing while a worker is timed.
 """
 
 import contextlib
+import errno
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TextIO
 
@@ -20,12 +22,17 @@ from rich.live import Live
 from rich.text import Text
 
 from investigator import units
+from investigator.errors import HostUnfitError
 from investigator.observer import Estimate
 from investigator.text import clean_text
 
 PIPE_WIDTH = 120
 """Width of a result that no terminal shows."""
 
+LEAST_WIDTH = 20
+"""COLUMNS below it is no width of a screen."""
+
+_REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 _MOST_ESTIMATES = 2
 _REFRESH_S = 0.1
 
@@ -33,13 +40,14 @@ _REFRESH_S = 0.1
 class SafeStream:
     """A text stream that never raises when it is written to.
 
-    A reader that went away (``| head``) turns it silent and sets `broken`; a character that the stream's
-    encoding lacks becomes a question mark.
+    A reader that went away (``| head``) turns it silent and sets `broken`; so does a full disk, which sets
+    `refused` as well. A character that the stream's encoding lacks becomes a question mark.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.broken = False
+        self.refused: OSError | None = None
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
@@ -67,8 +75,10 @@ class SafeStream:
     def _attempt(self, action: Callable[[], object]) -> None:
         try:
             action()
-        except (OSError, ValueError):  # ValueError: closed
+        except (OSError, ValueError) as error:  # ValueError: closed
             self.broken = True
+            if isinstance(error, OSError) and error.errno in _REFUSALS:
+                self.refused = error
             # What is still in the buffer would raise again when the interpreter ends.
             with contextlib.suppress(OSError, ValueError):
                 null = os.open(os.devnull, os.O_WRONLY)
@@ -187,6 +197,9 @@ class Console:
         """Write the result to stdout: a string as it is, anything else laid out by rich.
 
         A reader that went away is no error; see `broken_pipe`.
+
+        Raises:
+            HostUnfitError: it went into a file, and not all of it fits on the disk.
         """
         with self._lock:
             self.close()
@@ -194,6 +207,11 @@ class Console:
             if isinstance(what, str) and not what.endswith("\n"):
                 self._out.write("\n")
             self._out.flush()
+        if self._out.refused is not None:
+            raise HostUnfitError(
+                f"the result could not be written to standard output whole: {self._out.refused.strerror}; "
+                "free some space and give the command again."
+            )
 
     def close(self) -> None:
         """End the live line. Safe to call twice."""
@@ -203,6 +221,8 @@ class Console:
     def _rich(self, stream: SafeStream) -> RichConsole:
         terminal = stream.isatty()
         environment = dict(self._environment)
+        if not _is_width(environment.get("COLUMNS", "")):
+            environment.pop("COLUMNS", None)
         if not terminal:
             environment.setdefault("COLUMNS", str(PIPE_WIDTH))
         return RichConsole(
@@ -288,6 +308,21 @@ class _Stage:
             )
             if part
         ]
+
+
+def open_closed_streams() -> None:
+    """Put /dev/null in place of standard streams that were closed (``>&-``).
+
+    Python has None there, and the next file that is opened would get their descriptor.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - stays open
+
+
+def _is_width(text: str) -> bool:
+    """Whether COLUMNS says something: some shells and CI systems set it to 0, where nothing would appear."""
+    return text.isascii() and text.isdigit() and int(text[:9]) >= LEAST_WIDTH
 
 
 def _estimate(estimate: Estimate) -> str:

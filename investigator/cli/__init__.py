@@ -10,6 +10,7 @@ from investigator.cli import judging  # isort: skip
 from investigator.cli import filing  # isort: skip
 from investigator.cli import looking  # isort: skip
 from investigator.cli.program import app
+from investigator.console import open_closed_streams
 from investigator.errors import UsageError
 
 __all__ = ["app", "filing", "judging", "looking", "main", "measuring"]
@@ -17,6 +18,7 @@ __all__ = ["app", "filing", "judging", "looking", "main", "measuring"]
 
 def main() -> None:
     """Entry point of the program."""
+    open_closed_streams()
     try:
         app()
     except UsageError as error:

@@ -1,3 +1,4 @@
+import errno
 import io
 import os
 import subprocess
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from investigator.console import Console
+from investigator.errors import HostUnfitError
 from investigator.observer import Estimate, NullObserver, Observer
 from tests.unit.report_synthetic import HOSTILE
 
@@ -211,3 +213,30 @@ def test_many_threads_may_report() -> None:
         thread.join()
     console.round_finished(1, 1)
     assert "400/400" in err.getvalue()
+
+
+class FullDisk(io.StringIO):
+    def flush(self) -> Never:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_result_that_does_not_fit_on_the_disk_is_an_error() -> None:
+    console = Console(stdout=FullDisk(), stderr=io.StringIO(), environment={})
+    with pytest.raises(HostUnfitError, match="standard output whole: No space left"):
+        console.result("x")
+
+
+@pytest.mark.parametrize("columns", ["0", "-5", "", "abc", "1", "\u0663\u0663"])
+def test_a_width_that_is_none_is_as_if_it_were_not_set(columns: str) -> None:
+    shown = []
+    for environment in ({"COLUMNS": columns}, {}):
+        out = io.StringIO()
+        Console(stdout=out, stderr=io.StringIO(), environment=environment).result(Text("word " * 60))
+        shown.append(out.getvalue())
+    assert shown[0] == shown[1]
+    assert "word" in shown[0]
+
+
+def test_closed_streams_are_no_traceback() -> None:
+    program = f"exec {sys.executable} -m investigator show none <&- >&- 2>&-"
+    assert subprocess.run(["/bin/sh", "-c", program], check=False).returncode == 2
