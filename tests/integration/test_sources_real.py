@@ -235,7 +235,6 @@ def test_a_mirror_that_is_wrong_is_one_sentence(
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        (("bin/node",), "has no headers (include/node)"),
         (("include/node/node.h",), "has no node in /usr/local/bin or /usr/bin"),
         ((), "cannot be pulled"),
     ],
@@ -257,6 +256,15 @@ def test_an_image_that_cannot_be_used_is_one_sentence(
         done = investigate(tmp_path, own_cache, *arguments, code=2)
     assert words in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_an_image_without_headers_runs_where_nothing_is_compiled(
+    tmp_path: Path, own_cache: Path, release: Path, docker_client: DockerClient
+) -> None:
+    with make_image(docker_client, "headless", {"bin/node": release}):
+        versions = f"{VERSION},i=image:investigate-test-headless:1"
+        investigate(tmp_path, own_cache, "js", "--versions", versions, *SHORT, "--out", "run")
+    assert len(measured(tmp_path / "run")) == 2
 
 
 def test_a_build_for_another_c_library_is_told_from_a_wrong_one(
