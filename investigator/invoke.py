@@ -26,6 +26,7 @@ MAX_TIMEOUT_S = 6 * 3600.0
 """Whatever a worker claims that its calls cost."""
 _ERROR_LINE = re.compile(r"(?:[A-Za-z_$][\w$.]*(?:Error|Exception)\b|\S*node: bad option)")
 _DECODER = msgspec.json.Decoder(protocol.Event)
+_NOT_AN_EVENT = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -312,29 +313,37 @@ def read_events(
         All numbers lie within the limits of `protocol`, and all events are about `operations`.
     """
     try:
-        lines = take(path, MAX_EVENTS_BYTES).splitlines()
+        data = take(path, MAX_EVENTS_BYTES)
     except UnreadableError as error:
         return (), f"its events file {error}"
-    events: list[protocol.Event] = []
-    for number, line in enumerate(lines, start=1):
+    events, damage = _decoded(data)
+    if events and not isinstance(events[0], protocol.Hello | protocol.Failed):
+        return (), "line 1 of its events file comes before the proof of what runs"
+    allowed = None if operations is None else set(operations)
+    for number, event in enumerate(events):
+        op: str | None = getattr(event, "op", None)
+        if allowed is not None and op is not None and op not in allowed:
+            about = f"is about {clean_text(op, 80)}, which is no operation of this process"
+            return tuple(events[:number]), f"line {number + 1} of its events file {about}"
+    return tuple(events), damage
+
+
+def _decoded(data: bytes) -> tuple[list[protocol.Event], str | None]:
+    """The events up to the first line that is not one, and what was wrong with that line."""
+    try:
+        events = _DECODER.decode_lines(data)
+        if len(events) == data.count(b"\n"):
+            return events, None
+    except _NOT_AN_EVENT:
+        pass
+    # At half the speed, to tell where it is damaged: a crash cuts a line in two.
+    events = []
+    for number, line in enumerate(data.splitlines(), start=1):
         try:
-            event = _DECODER.decode(line)
-        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
-            return tuple(events), f"line {number} of its events file is not an event ({error})"
-        if (wrong := _misplaced(event, number, operations)) is not None:
-            return tuple(events), f"line {number} of its events file {wrong}"
-        events.append(event)
-    return tuple(events), None
-
-
-def _misplaced(event: protocol.Event, number: int, operations: Collection[str] | None) -> str | None:
-    """What is wrong with an event that is one by its form."""
-    if number == 1 and not isinstance(event, protocol.Hello | protocol.Failed):
-        return "comes before the proof of what runs"
-    op = getattr(event, "op", None)
-    if op is not None and operations is not None and op not in operations:
-        return f"is about {clean_text(op, 80)}, which is no operation of this process"
-    return None
+            events.append(_DECODER.decode(line))
+        except _NOT_AN_EVENT as error:
+            return events, f"line {number} of its events file is not an event ({error})"
+    return events, None
 
 
 def _keep(events: Sequence[protocol.Event], keep: Path) -> None:

@@ -35,8 +35,7 @@ def read_table(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) ->
     parts = []
     for measured, events in _events(folder, records):
         kept = [event for event in events if getattr(event, "op", None) not in measured.superseded]
-        columns = samples.columns_from_events(measured.invocation, family_of, kept, measured.steal_pct)
-        parts.append({name: samples.packed(name, values) for name, values in columns.items()})
+        parts.append(samples.columns_from_events(measured.invocation, family_of, kept, measured.steal_pct))
     return samples.joined(parts)
 
 

@@ -1,6 +1,7 @@
 """Raw events to the table of samples: one row a pass, units in the column names."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -113,51 +114,78 @@ def samples_from_events(
     ratio of an operation is known from all processes.
     """
     columns = columns_from_events(invocation, family_of, events, steal_pct)
-    if not columns["op"]:
+    if not len(columns["op"]):
         return ()
-    marks = _marks({name: np.array(values) for name, values in columns.items()})
-    rows = zip(*columns.values(), strict=True)
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return tuple(
-        Sample(**dict(zip(columns, row, strict=True)), disturbed=bool(mark))
-        for row, mark in zip(rows, marks, strict=True)
+        Sample(**dict(zip(columns, row, strict=True)), disturbed=mark)
+        for row, mark in zip(rows, _marks(columns).tolist(), strict=True)
     )
 
 
 def columns_from_events(
     invocation: Invocation, family_of: Mapping[str, str], events: Sequence[Event], steal_pct: float
-) -> dict[str, list[Any]]:
-    """The passes of one invocation by column of `Sample`, in its order; ``disturbed`` is left out."""
+) -> dict[str, NDArray[Any]]:
+    """The passes of one invocation by column of `Sample`, in its order; ``disturbed`` is left out.
+
+    Arrays, because a million passes take a fifth of the memory of lists of numbers.
+    """
     passes = [event for event in events if isinstance(event, Pass)]
-    ops = [event.op for event in passes]
     count = len(passes)
+    names = {name: name for name in family_of}
+    ops = [names[event.op] for event in passes]  # one text for all passes, instead of one for each
+    collected = _collections(passes)
+
+    def integers(name: str) -> NDArray[np.int64]:
+        return np.fromiter(map(attrgetter(name), passes), np.int64, count)
+
+    def nanoseconds(name: str) -> NDArray[np.int64]:
+        read_us = map(attrgetter(name), passes)
+        values = (UNKNOWN_NS if value_us is None else value_us * 1000 for value_us in read_us)
+        return np.fromiter(values, np.int64, count)
+
     return {
-        "round": [invocation.round] * count,
-        "position": [invocation.position] * count,
-        "environment": [invocation.environment] * count,
-        "twin": [invocation.twin] * count,
-        "family": [family_of[op] for op in ops],
-        "op": ops,
-        "phase": [event.phase for event in passes],
-        "index": [event.index for event in passes],
-        "calls": [event.calls for event in passes],
-        "start_ns": [event.start_ns for event in passes],
-        "wall_ns": [event.wall_ns for event in passes],
-        "cpu_user_ns": [event.cpu_user_us * 1000 for event in passes],
-        "cpu_system_ns": [event.cpu_system_us * 1000 for event in passes],
-        "gc_pause_ns": [sum(gc.pause_ns for gc in event.gc) if event.gc else 0 for event in passes],
-        "gc_count": [sum(gc.count for gc in event.gc) if event.gc else 0 for event in passes],
-        "gc_scavenge_count": [_count(event, "scavenge", "minor_mark_sweep") for event in passes],
-        "gc_mark_sweep_count": [_count(event, "mark_sweep_compact") for event in passes],
-        "involuntary_switches": [event.involuntary_switches for event in passes],
-        "voluntary_switches": [event.voluntary_switches for event in passes],
-        "steal_pct": [steal_pct] * count,
-        "rss_bytes": [event.rss_bytes for event in passes],
-        "heap_used_bytes": [event.heap_used_bytes for event in passes],
-        "external_bytes": [event.external_bytes for event in passes],
-        "main_user_ns": [_nanoseconds(event.main_user_us) for event in passes],
-        "main_system_ns": [_nanoseconds(event.main_system_us) for event in passes],
-        "main_gc_cpu_ns": [_nanoseconds(event.main_gc_cpu_us) for event in passes],
+        "round": np.full(count, invocation.round, np.int64),
+        "position": np.full(count, invocation.position, np.int64),
+        "environment": np.full(count, invocation.environment, object),
+        "twin": np.full(count, invocation.twin, np.bool_),
+        "family": np.array([family_of[op] for op in ops], object),
+        "op": np.array(ops, object),
+        "phase": np.array([event.phase for event in passes], object),
+        "index": integers("index"),
+        "calls": integers("calls"),
+        "start_ns": integers("start_ns"),
+        "wall_ns": integers("wall_ns"),
+        "cpu_user_ns": integers("cpu_user_us") * 1000,
+        "cpu_system_ns": integers("cpu_system_us") * 1000,
+        "gc_pause_ns": collected[:, 0],
+        "gc_count": collected[:, 1],
+        "gc_scavenge_count": collected[:, 2],
+        "gc_mark_sweep_count": collected[:, 3],
+        "involuntary_switches": integers("involuntary_switches"),
+        "voluntary_switches": integers("voluntary_switches"),
+        "steal_pct": np.full(count, steal_pct, np.float64),
+        "rss_bytes": integers("rss_bytes"),
+        "heap_used_bytes": integers("heap_used_bytes"),
+        "external_bytes": integers("external_bytes"),
+        "main_user_ns": nanoseconds("main_user_us"),
+        "main_system_ns": nanoseconds("main_system_us"),
+        "main_gc_cpu_ns": nanoseconds("main_gc_cpu_us"),
     }
+
+
+def _collections(passes: Sequence[Pass]) -> NDArray[np.int64]:
+    """One row a pass: pause, collections of all kinds, of the young generation, full ones."""
+    rows = np.zeros((len(passes), 4), np.int64)
+    for place, event in enumerate(passes):
+        if event.gc:
+            rows[place] = (
+                sum(gc.pause_ns for gc in event.gc),
+                sum(gc.count for gc in event.gc),
+                sum(gc.count for gc in event.gc if gc.kind in {"scavenge", "minor_mark_sweep"}),
+                sum(gc.count for gc in event.gc if gc.kind == "mark_sweep_compact"),
+            )
+    return rows
 
 
 def disturbed(
@@ -229,26 +257,17 @@ def to_frame(samples: Sequence[Sample]) -> pd.DataFrame:
     )
 
 
-def packed(name: str, values: Sequence[Any]) -> NDArray[Any]:
-    """Values of one column of `Sample` as an array: a fifth of the memory of a list of numbers."""
-    kind = COLUMN_TYPES[name]
-    return np.array(values, dtype=object if kind == "str" else kind)
+def joined(parts: Sequence[dict[str, NDArray[Any]]]) -> pd.DataFrame:
+    """The table of many invocations, from their columns, with ``disturbed`` marked over all of them.
 
-
-def joined(parts: Sequence[Mapping[str, NDArray[Any]]]) -> pd.DataFrame:
-    """The table of many invocations, from their packed columns, with ``disturbed`` marked over all of them.
-
-    Goes column by column: a million passes never exist as objects of their own.
+    Goes column by column and empties `parts`: a million passes never exist twice, nor as objects.
     """
-    columns = {name: kind for name, kind in COLUMN_TYPES.items() if name != "disturbed"}
-    frame = pd.DataFrame(
-        {
-            name: pd.Series(np.concatenate([packed(name, ()), *(part[name] for part in parts)]), dtype=kind)
-            for name, kind in columns.items()
-        },
-        copy=False,
-    )
-    return remark(frame)[list(COLUMN_TYPES)]
+    columns = {}
+    for name, kind in COLUMN_TYPES.items():
+        if name != "disturbed":
+            none = np.empty(0, object if kind == "str" else kind)
+            columns[name] = pd.Series(np.concatenate([none, *(part.pop(name) for part in parts)]), dtype=kind)
+    return remark(pd.DataFrame(columns, copy=False))[list(COLUMN_TYPES)]
 
 
 def to_csv(frame: pd.DataFrame, target: Path | IO[str]) -> None:
@@ -280,14 +299,6 @@ def from_csv(source: Path | IO[str]) -> pd.DataFrame:
             "it can be made again from the raw events of the run"
         )
     return frame[list(COLUMN_TYPES)]
-
-
-def _nanoseconds(microseconds: int | None) -> int:
-    return UNKNOWN_NS if microseconds is None else microseconds * 1000
-
-
-def _count(event: Pass, *kinds: str) -> int:
-    return sum(gc.count for gc in event.gc if gc.kind in kinds) if event.gc else 0
 
 
 def _first_line(error: Exception) -> str:

@@ -309,3 +309,24 @@ def test_variables_of_an_environment_reach_its_processes_and_no_other(tmp_path: 
         paces = {op: Pace(op=op, warmup_calls=3, loops=100) for op in OPS}
         invoke(engine, around, job, mode="measure", paces=paces, timeout_s=9.0, keep=None)
     assert seen == [{"SIZE": "10"}, {}]
+
+
+@pytest.mark.parametrize(
+    ("tail", "kept", "damage"),
+    [
+        ('{"type":"done","wall_ns":1}\n', 2, None),
+        ('{"type":"done","wall_ns":1}', 2, None),
+        ('{"type":"done","wall_ns":1}\r\n', 2, None),
+        ('{"type":"done","wal', 1, "line 2 of its events file is not an event"),
+        ('{"type":"done","wall_ns":1}{"type":"done","wall_ns":1}\n', 1, "line 2"),
+        ('{"type":"done",\n"wall_ns":1}\n', 1, "line 2"),
+        ('\n{"type":"done","wall_ns":1}\n', 1, "line 2"),
+        ('{"type":"done","wall_ns":1}\n{"type":"done"}\n', 2, "line 3"),
+    ],
+)
+def test_an_event_has_a_line_of_its_own(tmp_path: Path, tail: str, kept: int, damage: str | None) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b'{"type":"failed","stage":"load","message":"","stack":""}\n' + tail.encode())
+    events, found = read_events(path)
+    assert len(events) == kept
+    assert found is None if damage is None else str(found).startswith(damage)
