@@ -109,9 +109,7 @@ def _entries() -> Iterator[_Entry]:
         for folder in (cache.cache_root() / kind).glob("[!.]*"):
             with contextlib.suppress(OSError):
                 used_s = max(path.lstat().st_mtime for path in (folder, *folder.rglob("*")))
-                yield _Entry(
-                    directory=folder, size_bytes=size_bytes(folder), used_s=used_s, stamped=False
-                )
+                yield _Entry(directory=folder, size_bytes=size_bytes(folder), used_s=used_s, stamped=False)
 
 
 def _gone(entry: _Entry, notify: Notify, *, dry_run: bool) -> bool:

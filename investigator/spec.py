@@ -350,9 +350,7 @@ def load_spec(path: Path) -> Spec:
     folder = path.parent
     located = with_patch(with_paths(spec, lambda name: _beside(folder, name)), lambda n: _beside(folder, n))
     return checked(
-        msgspec.structs.replace(
-            located, workloads=tuple(_beside(folder, name) for name in spec.workloads)
-        )
+        msgspec.structs.replace(located, workloads=tuple(_beside(folder, name) for name in spec.workloads))
     )
 
 
@@ -392,9 +390,7 @@ def with_patch(spec: Spec, change: Callable[[str], str]) -> Spec:
     fix = spec.fix
     if fix is not None and fix.kind == "patch":
         fix = msgspec.structs.replace(fix, build=change(fix.build))
-    return msgspec.structs.replace(
-        spec, patch=None if spec.patch is None else change(spec.patch), fix=fix
-    )
+    return msgspec.structs.replace(spec, patch=None if spec.patch is None else change(spec.patch), fix=fix)
 
 
 def _refuse_newer(schema: object, path: Path) -> None:

@@ -196,9 +196,7 @@ def reproduce_findings(
         finished = regenerate(folder, write=False)
         plan = finished.stored.plan
         wanted = None if candidate is None else _candidate(folder, plan, candidate)
-        pairs = [
-            c for c in finished.analysis.comparisons if c.finding and wanted in {None, c.candidate}
-        ]
+        pairs = [c for c in finished.analysis.comparisons if c.finding and wanted in {None, c.candidate}]
         known = ", ".join(dict.fromkeys(c.op for c in pairs)) or "it has none"
         missing = next((op for op in ops if op not in {c.op for c in pairs}), None)
         if missing is not None or not pairs:

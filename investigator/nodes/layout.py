@@ -48,9 +48,7 @@ def place(path: PurePosixPath) -> PurePosixPath | None:
     return PurePosixPath(*parts) if wanted else None
 
 
-def finish(
-    directory: Path, origin: Origin, platform: str, shown: str, *, needs_headers: bool = True
-) -> None:
+def finish(directory: Path, origin: Origin, platform: str, shown: str, *, needs_headers: bool = True) -> None:
     """Check a build that was just put together and store its origin.
 
     Raises:

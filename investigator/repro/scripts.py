@@ -245,5 +245,3 @@ def _workload(question: Question) -> Draft:
             "settings.json": json.dumps(settings, indent=1).encode(),
         },
     )
-
-

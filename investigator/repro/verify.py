@@ -293,5 +293,3 @@ def program_of(draft: Draft, result: _Result | None, printed: str, finding_pct: 
         rounds=result.rounds,
         output=printed,
     )
-
-

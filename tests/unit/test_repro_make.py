@@ -215,9 +215,9 @@ def test_a_build_of_ones_own_is_given_as_an_argument(tmp_path: Path) -> None:
     assert "--candidate-node DIR" in made.needs[0]
     folder = folder_of(run, "json_parse", "node24.11.1")
     assert "24.11.1" not in (folder / "package.json").read_text()
-    assert str(tmp_path) not in "".join(
-        (folder / name).read_text() for name in files_in(folder)
-    ), "a place of this machine"
+    assert str(tmp_path) not in "".join((folder / name).read_text() for name in files_in(folder)), (
+        "a place of this machine"
+    )
 
 
 def test_flags_of_node_are_told_and_used(tmp_path: Path) -> None:

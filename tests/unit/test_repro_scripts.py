@@ -59,9 +59,7 @@ def question(
     package = None if operation.family == "js" else package or addon()
     sides = (environment(versions[0], package), environment(versions[1], package))
     spec = Spec(command="sqlite", versions=versions, axis=axis, params=params or {})
-    plan = Plan(
-        spec=spec, run_id="r", environments=sides, baseline=sides[0].id, operations=(operation,)
-    )
+    plan = Plan(spec=spec, run_id="r", environments=sides, baseline=sides[0].id, operations=(operation,))
     pace = Pace(op=operation.name, warmup_calls=8, loops=3)
     return Question(plan=plan, operation=operation, pace=pace, sides=sides, workloads=workloads)
 
