@@ -149,3 +149,24 @@ def test_what_the_library_refuses_is_one_sentence() -> None:
     figure = msgspec.structs.replace(made()[0].rounds[0], spec={"mark": 7})
     with pytest.raises(HostUnfitError, match="cannot be drawn"):
         draw.svg(figure)
+
+
+def test_the_scripts_are_bundled_once_and_again_where_the_copy_is_damaged_or_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundled: list[str] = []
+
+    def bundle(code: str) -> str:
+        bundled.append(code)
+        return f"scripts {len(bundled)}"
+
+    monkeypatch.setattr("vl_convert.javascript_bundle", bundle)
+    monkeypatch.setenv("INVESTIGATE_CACHE", str(tmp_path / "cache"))
+    read = draw.library.__wrapped__
+    assert [read(), read()] == ["scripts 1", "scripts 1"]
+    (copy,) = (tmp_path / "cache").rglob("*.js")
+    copy.write_text("alert('somebody else')")
+    assert read() == "scripts 2"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("INVESTIGATE_CACHE", str(tmp_path / "file"))
+    assert read() == "scripts 3"

@@ -4,18 +4,22 @@ Vega and Vega-Lite come with the package; nothing is loaded from anywhere, also 
 """
 
 import functools
+import importlib.metadata
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import vl_convert
 
-from investigator.errors import HostUnfitError
+from investigator import cache
+from investigator.errors import HostUnfitError, UsageError
 from investigator.report.page.shapes import Figure, Spec
 from investigator.report.page.theme import colour, plain
 from investigator.text import clean_text
 
 PNG_SCALE = 2.0
+_BUNDLE = "bundle.js"
 T = TypeVar("T")
 
 
@@ -53,9 +57,24 @@ def _on_white(figure: Figure) -> Spec:
 def library() -> str:
     """Vega, Vega-Lite and their embedding as one script; it needs no other and no network.
 
+    Bundling takes seconds and always gives the same, so it is done once for a release of the library.
+
     Raises:
         HostUnfitError: the library cannot be used on this machine.
     """
+    try:
+        key = f"vl-convert-{importlib.metadata.version('vl-convert-python')}"
+        kept = cache.filled("page-scripts", key, _bundle_into, key_files=(_BUNDLE,))
+        return (kept / _BUNDLE).read_bytes().decode()
+    except (HostUnfitError, UsageError, OSError, UnicodeDecodeError):
+        return _bundle()  # a page needs no cache that can be written
+
+
+def _bundle_into(folder: Path) -> None:
+    (folder / _BUNDLE).write_bytes(_bundle().encode())
+
+
+def _bundle() -> str:
     return str(_drawn("the scripts", lambda: vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
 
 
