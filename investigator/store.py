@@ -159,7 +159,8 @@ def disk_error(error: OSError, path: Path) -> HostUnfitError:
     """The one sentence for a disk that refuses."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return HostUnfitError(
-            f"no space is left to write {path}; free some, then go on with `investigate resume`."
+            f"no space is left to write {path}; free some, then give the command again, or go on with a run "
+            "that was being measured by `investigate resume`."
         )
     return HostUnfitError(f"{path} cannot be written: {error.strerror or error}.")
 
