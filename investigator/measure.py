@@ -14,6 +14,7 @@ import msgspec
 
 from investigator import protocol
 from investigator.engine.interface import Engine
+from investigator.errors import StoredFileError
 from investigator.invoke import Result, Surroundings, invoke
 from investigator.native import HostReading
 from investigator.observer import Observer
@@ -477,9 +478,17 @@ def read_rounds(folder: RunFolder) -> tuple[RoundRecord, ...]:
     """The finished rounds of a run in order.
 
     Raises:
-        StoredFileError: a record is damaged.
+        StoredFileError: a record is damaged, or lies in the folder of another round.
     """
-    return tuple(
-        RunFolder(path).read_json("round.json", "round", ROUND_SCHEMA, RoundRecord)
-        for path in folder.finished_rounds()
-    )
+    return tuple(_read_round(folder, path) for path in folder.finished_rounds())
+
+
+def _read_round(folder: RunFolder, path: Path) -> RoundRecord:
+    record = RunFolder(path).read_json("round.json", "round", ROUND_SCHEMA, RoundRecord)
+    if folder.round_path(record.number) != path:
+        # A copied round would count twice.
+        raise StoredFileError(
+            f"{path} holds round {record.number}; it is a copy or was renamed: remove it, or give it back "
+            f"the name {folder.round_path(record.number).name}."
+        )
+    return record

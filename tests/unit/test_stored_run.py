@@ -86,3 +86,11 @@ def test_a_damaged_dossier_is_not_shown(tmp_path: Path, name: str, data: bytes, 
     (tmp_path / name).write_bytes(data)
     with pytest.raises(StoredFileError, match=word):
         results.stored_text(RunFolder(tmp_path), json=name == "summary.json")
+
+
+@pytest.mark.parametrize("name", ["round-9999", "round-007x"])
+def test_a_copied_round_does_not_count_twice(folder: RunFolder, tmp_path: Path, name: str) -> None:
+    copy = RunFolder(Path(shutil.copytree(folder.path, tmp_path / "copy")))
+    shutil.copytree(copy.round_path(1), copy.raw / name)
+    with pytest.raises(StoredFileError, match=f"{name} holds round 1; it is a copy"):
+        load(copy, measurements=False)
