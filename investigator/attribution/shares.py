@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import msgspec
 import numpy as np
-from scipy import stats
 
 from investigator.attribution.layers import LayerShare
 from investigator.stats.process import FloatArray
@@ -103,6 +102,8 @@ def sum_of(values: list[FloatArray]) -> FloatArray:
 
 def _location(values: FloatArray) -> FloatArray:
     """Trimmed mean over axis 1: (draws, rounds, terms) to (draws, terms)."""
+    from scipy import stats  # noqa: PLC0415 - it takes a second, which `--help` should not pay
+
     return np.asarray(stats.trim_mean(values, TRIM, axis=1), dtype=np.float64)
 
 

@@ -9,7 +9,6 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-import scipy.stats
 
 from investigator.audit.book import Book, Cells, best_of, value_of
 from investigator.audit.claims import Claim
@@ -212,7 +211,9 @@ def _of_samples(before: Sequence[Figure], after: Sequence[Figure]) -> Span | Non
     if min(len(old), len(new)) < 2 or (np.ptp(old) == 0 and np.ptp(new) == 0):
         return None
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # samples that hardly vary
-        found = scipy.stats.ttest_ind(new, old, equal_var=False).confidence_interval(_CONFIDENCE)
+        from scipy import stats  # noqa: PLC0415 - it takes a second, which `--help` should not pay
+
+        found = stats.ttest_ind(new, old, equal_var=False).confidence_interval(_CONFIDENCE)
     if not (math.isfinite(found.low) and math.isfinite(found.high)):
         return None
     method: Method = "interleaved samples" if alternate else "separate samples"

@@ -21,11 +21,11 @@ twice as many.
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from statistics import NormalDist
 from typing import Final, Literal
 
 import msgspec
 import numpy as np
-from scipy.stats import norm
 
 from investigator.stats.intervals import Interval, confidence_per_look, interval
 from investigator.stats.process import FloatArray
@@ -204,7 +204,7 @@ def _error(value: Interval) -> float:
     """Standard error that belongs to an exact interval; infinite where there is none."""
     if not value.bounded:
         return math.inf
-    return (value.high - value.low) / 2.0 / float(norm.ppf(0.5 + value.confidence / 2.0))
+    return (value.high - value.low) / 2.0 / NormalDist().inv_cdf(0.5 + value.confidence / 2.0)
 
 
 def posterior(evidence: Mapping[int, float], first: int, last: int) -> FloatArray:
