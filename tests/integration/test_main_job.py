@@ -164,7 +164,7 @@ def test_a_shipped_binary_that_cannot_load_costs_its_own_environment(tmp_path: P
 def test_killed_and_resumed(tmp_path: Path) -> None:
     arguments = command(
         "sqlite", "--versions", VERSIONS, "--addon", ADDON, "--ops", "select_point,string_concat",
-        "--rounds", 5, "--budget", 0.1, "--out", "run",
+        "--rounds", 5, "--budget", 0.1, "--no-explain", "--out", "run",
     )  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(
@@ -187,7 +187,9 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
 
 
 def test_interrupted_leaves_nothing_and_says_how_to_go_on(tmp_path: Path) -> None:
-    arguments = command("js", "--versions", VERSIONS, "--ops", "string_concat", "--rounds", 8, "--out", "run")
+    arguments = command(
+        "js", "--versions", VERSIONS, "--ops", "string_concat", "--rounds", 8, "--no-explain", "--out", "run"
+    )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(
         arguments, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
