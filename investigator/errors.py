@@ -5,7 +5,7 @@
     InvestigateError
     ├── UsageError         2  the command line, the spec or an input file is wrong
     ├── EngineMissingError 4  no container engine, compiler or npm client answers
-    ├── NothingBuiltError  5  not one environment could be built, or not one cell measured or compared
+    ├── NothingBuiltError  5  not one environment could be built, or not one cell measured
     ├── HostUnfitError     6  the machine cannot carry the run (disk full, no memory, ...)
     ├── StoredFileError    8  a stored file is unreadable, truncated, or newer than this tool
     └── InterruptedRunError 130  ^C or TERM while a run was measured; it can be resumed
@@ -44,7 +44,7 @@ class EngineMissingError(InvestigateError):
 
 
 class NothingBuiltError(InvestigateError):
-    """Not one environment could be built, or nothing of what was built could be measured or compared."""
+    """Not one environment could be built, or nothing of what was built could be measured."""
 
     exit_code = EXIT_NOTHING_BUILT
 

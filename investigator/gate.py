@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from investigator.analysis import Analysis, Comparison
 from investigator.errors import EXIT_GATE_FAILED, EXIT_GATE_UNDECIDED, EXIT_OK
-from investigator.plan import Failure, Plan
+from investigator.plan import Failure
 from investigator.spec import Spec
 from investigator.text import clean_text
 from investigator.validate.shapes import Outcome, Validation
@@ -37,20 +37,15 @@ def exit_code(spec: Spec, analysis: Analysis, validation: Validation | None = No
     return EXIT_OK
 
 
-def no_answer(plan: Plan, analysis: Analysis) -> str | None:
-    """Say why a run measured or compared nothing at all; None where it has an answer, however small.
+def no_answer(analysis: Analysis) -> str | None:
+    """Say why a run measured nothing at all; None where it has figures, however few.
 
     Such a run ends like one of which nothing could be built: nobody may take its silence for "no change".
+    Where a side is missing the others were measured, and the headline says that nothing is compared.
     """
-    failures = [f for f in analysis.failures if f.stage != "checksum"]
-    if not analysis.cells:
-        return f"nothing could be measured{_first(failures)}"
-    if len(plan.environments) < 2 or any(c.kind == "baseline" for c in analysis.comparisons):
+    if analysis.cells:
         return None
-    if all(cell.environment != plan.baseline for cell in analysis.cells):
-        own = [f for f in failures if f.environment == plan.baseline]
-        return f"nothing could be compared, since the baseline was not measured{_first(own)}"
-    return f"nothing could be compared, since only the baseline was measured{_first(failures)}"
+    return f"nothing could be measured{_first([f for f in analysis.failures if f.stage != 'checksum'])}"
 
 
 def _first(failures: Sequence[Failure]) -> str:

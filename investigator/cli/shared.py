@@ -43,7 +43,7 @@ def finish(console: Console, finished: results.Finished, *, json: bool, again: b
     console.result(results.summary_text(finished) if json else results.terminal_report(finished))
     if finished.validation is not None and not again:
         validating.tell_github(finished.validation, console)
-    missing = gate.no_answer(finished.stored.plan, finished.analysis)
+    missing = gate.no_answer(finished.analysis)
     if missing is not None and finished.validation is None:
         raise NothingBuiltError(missing)
     code = gate.exit_code(finished.stored.plan.spec, finished.analysis, finished.validation)
