@@ -25,6 +25,10 @@ MAX_EVENTS_BYTES = 64 << 20
 MAX_TIMEOUT_S = 6 * 3600.0
 """Whatever a worker claims that its calls cost."""
 _ERROR_LINE = re.compile(r"(?:[A-Za-z_$][\w$.]*(?:Error|Exception)\b|\S*node: bad option)")
+# How Node, V8 and the C library announce an abort; the native stack follows, so the last line says nothing.
+_ABORT_LINE = re.compile(
+    r"#?\s*(?:FATAL ERROR|Fatal (?:JavaScript )?error|Assertion failed|Check failed|\S+: .*Assertion `)"
+)
 _DECODER = msgspec.json.Decoder(protocol.Event)
 _NOT_AN_EVENT = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
 
@@ -442,8 +446,13 @@ def _limit_reached(outcome: Outcome) -> str | None:
 
 
 def _said(stderr: str) -> str:
-    """The line that names an error, as Node writes it; else the last one."""
+    """The line that names an abort or an error, as Node writes it; else the last one."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    for before, line in zip(["", *lines], lines, strict=False):
+        if _ABORT_LINE.match(line):
+            # Node writes the place of a failed assertion on the line before.
+            place = before if " at ../" in before else ""
+            return " ".join(part.lstrip("# ") for part in (place, line) if part)[:300]
     named = [line for line in lines if _ERROR_LINE.match(line)]
     return (named or lines or [""])[-1][:300]
 

@@ -3,6 +3,18 @@ import module, { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
 
+// Addons built with the headers of Node 24.19.0 abort when V8 collects one of their wrapped objects while no
+// context is entered (node_object_wrap.h of that release; 24.18 and 24.22 do not). What set-ups opened, prepared
+// and dropped must not end a measurement, so the first objects stay reachable; a workload that makes them in
+// every call gets past the limit, and that abort is what its users would see.
+const KEPT_OBJECTS = 1000;
+const kept = [];
+
+function keep(wrapped) {
+  if (kept.length < KEPT_OBJECTS) kept.push(wrapped);
+  return wrapped;
+}
+
 /** `Database` of the job's addon. Throws when this Node cannot load it. */
 export function loadDatabase(addon) {
   if (addon.kind === 'node:sqlite') {
@@ -16,6 +28,11 @@ export function loadDatabase(addon) {
   return class Database extends Base {
     constructor(file, options) {
       super(file, { nativeBinding: addon.binding, ...options });
+      keep(this);
+    }
+
+    prepare(...text) {
+      return keep(super.prepare(...text));
     }
   };
 }

@@ -207,6 +207,23 @@ def test_a_full_heap_is_told_with_what_helps(tmp_path: Path) -> None:
     assert "--max-old-space-size" in failure.reason
 
 
+def test_an_abort_is_told_by_what_failed_and_not_by_its_stack(tmp_path: Path) -> None:
+    said = (
+        "\n  #  /node/bin/node[7]: void node::F(v8::Isolate*) at ../src/api/hooks.cc:142\n"
+        "  #  Assertion failed: (env) != nullptr\n\n"
+        "----- Native stack trace -----\n\n 9: 0x199e0d1  [/node/bin/node]\n"
+    )
+
+    def spoil(lines: Lines, _process: int) -> Outcome:
+        del lines[2:]
+        return Outcome(exit_code=134, stderr=said)
+
+    result, _ = invoked(tmp_path, spoil)
+    [failure] = result.failures
+    assert "hooks.cc:142 Assertion failed: (env) != nullptr" in failure.reason
+    assert "0x199e0d1" not in failure.reason
+
+
 def test_an_impostor_gets_no_second_chance(tmp_path: Path) -> None:
     def spoil(lines: Lines, _process: int) -> Outcome:
         del lines[1:]
