@@ -110,6 +110,7 @@ def _utf8(question: Question, texts: re.Match[str]) -> Draft:
     body = f"{texts_text(texts)}\n{_require_snippet()}const {{ convert }} = {_BUILT};\n"
     napi = _addon(question).napi is not None
     api = "Node-API" if napi else "V8's API"
+    text = template("napi.cc" if napi else "utf8.cc").replace("@@COUNT@@\n", template("count.cc"))
     return Draft(
         name="snippet-napi" if napi else "snippet-v8",
         kind="napi_addon" if napi else "v8_addon",
@@ -117,7 +118,7 @@ def _utf8(question: Question, texts: re.Match[str]) -> Draft:
         script="snippet.mjs",
         compile=True,
         files={
-            "snippet.cc": template("napi.cc" if napi else "utf8.cc").encode(),
+            "snippet.cc": text.encode(),
             "snippet.mjs": program(question, body, run="convert(texts[i & 3])"),
             "binding.gyp": template("binding.gyp").encode(),
         },

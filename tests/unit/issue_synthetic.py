@@ -12,7 +12,6 @@ from investigator.causes.ablation import AblationReport, AblationResult
 from investigator.causes.build import BuildDifference
 from investigator.causes.flags import Ablation
 from investigator.causes.shares import Share
-from investigator.host import HostFacts
 from investigator.nodes.platform import PlatformFacts
 from investigator.plan import Environment, Plan
 from investigator.report.issue.material import Material, Measured, Reproduction, Reproductions, Side
@@ -22,26 +21,6 @@ OP = "bind_text_ascii_10k"
 LOW, HIGH = synthetic.environment("22.21.1"), synthetic.environment("24.11.1")
 OLD = synthetic.environment("20.19.5")
 
-HOST = HostFacts(
-    cpu_model="AMD EPYC",
-    architecture="x86_64",
-    cores=2,
-    cores_physical=2,
-    cores_usable=2,
-    memory_bytes=24 << 30,
-    memory_available_bytes=23 << 30,
-    swap_bytes=0,
-    kernel="Linux 6.1.0-26-amd64",
-    libc="glibc 2.36",
-    distribution="Debian GNU/Linux 12 (bookworm)",
-    virtualisation="virtual machine",
-    governor="none",
-    turbo="unknown",
-    smt="off",
-    load_average_1min=0.1,
-    perf="user and kernel, cpu-clock only (no hardware counters)",
-    perf_event_paranoid=2,
-)
 PLATFORM = PlatformFacts(
     uname="Linux 6.1.0-26-amd64 #1 SMP Debian 6.1.112-1 x86_64",
     libc="glibc 2.36",
@@ -214,7 +193,7 @@ def material(
         cold=synthetic.comparison(OP, "sqlite", HIGH.id, (90.0, 9.0, "slower", ""), phase="cold"),
         failed=(),
         flags=(),
-        host=HOST,
+        host=synthetic.HOST,
         platform=PLATFORM,
         engine={"engine": "docker", "version": "20.10.24", "network": "none", "root": "read-only"},
         addon_versions={"sqlite": "3.53.2", "cipher": "SQLite3 Multiple Ciphers 2.3.5"},

@@ -16,6 +16,7 @@ from investigator.analysis import (
 from investigator.attribution.layers import Attribution, Cause, LayerShare, Method, Symbol
 from investigator.build import AddonBuild, BuildFailure
 from investigator.collector import CollectorFacts
+from investigator.host import HostFacts
 from investigator.nodes.interface import NodeBuild
 from investigator.operations import Family, Operation
 from investigator.plan import Environment, Failure, Plan
@@ -33,6 +34,26 @@ NODES = {
     "22.21.1": ("12.4.254.21-node.33", "127", "10"),
     "24.11.1": ("13.6.233.10-node.28", "137", "10"),
 }
+HOST = HostFacts(
+    cpu_model="AMD EPYC",
+    architecture="x86_64",
+    cores=2,
+    cores_physical=2,
+    cores_usable=2,
+    memory_bytes=24 << 30,
+    memory_available_bytes=23 << 30,
+    swap_bytes=0,
+    kernel="Linux 6.1.0-26-amd64",
+    libc="glibc 2.36",
+    distribution="Debian GNU/Linux 12 (bookworm)",
+    virtualisation="virtual machine",
+    governor="none",
+    turbo="unknown",
+    smt="off",
+    load_average_1min=0.1,
+    perf="user and kernel, cpu-clock only (no hardware counters)",
+    perf_event_paranoid=2,
+)
 ADDON = AddonPackage(name="better-sqlite3-multiple-ciphers", version="12.11.1")
 BASELINE = "node22.21.1+bsm12.11.1"
 

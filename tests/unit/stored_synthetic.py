@@ -8,7 +8,6 @@ import numpy as np
 
 from investigator import samples
 from investigator.analysis import Analysis
-from investigator.host import HostFacts
 from investigator.operations import Family, Operation
 from investigator.plan import Environment, Failure, Plan
 from investigator.report.summary import Summary, encode_summary, summary
@@ -17,28 +16,8 @@ from investigator.samples import Sample
 from investigator.spec import Spec, dump_spec
 from investigator.store import RunFolder
 from investigator.stored_run import StoredRun
-from tests.unit.report_synthetic import Effect, builds, cell, comparison
+from tests.unit.report_synthetic import HOST, Effect, builds, cell, comparison
 
-HOST = HostFacts(
-    cpu_model="AMD EPYC",
-    architecture="x86_64",
-    cores=2,
-    cores_physical=2,
-    cores_usable=2,
-    memory_bytes=8 << 30,
-    memory_available_bytes=4 << 30,
-    swap_bytes=0,
-    kernel="Linux 6.1.0",
-    libc="glibc 2.36",
-    distribution="Debian GNU/Linux 12 (bookworm)",
-    virtualisation="none",
-    governor="performance",
-    turbo="off",
-    smt="off",
-    load_average_1min=0.1,
-    perf="none",
-    perf_event_paranoid=2,
-)
 RECORD = RunRecord(
     run_id="one",
     started_at="2026-11-30T12:00:00Z",

@@ -17,9 +17,8 @@ from investigator.report.summary import Summary
 from investigator.results import RunRecord
 from investigator.spec import Spec
 from investigator.stored_run import StoredRun
-from tests.unit.report_synthetic import HOSTILE, Effect, environment
+from tests.unit.report_synthetic import HOST, HOSTILE, Effect, environment
 from tests.unit.stored_synthetic import (
-    HOST,
     RECORD,
     SPEC,
     Effects,

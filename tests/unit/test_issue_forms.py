@@ -343,7 +343,7 @@ def hostile() -> Material:
     candidate = msgspec.structs.replace(known.published.candidate, environment=environment, build=build)
     published = msgspec.structs.replace(known.published, comparison=pair, candidate=candidate)
     host = msgspec.structs.replace(
-        made.HOST, **dict.fromkeys(("cpu_model", "kernel", "libc", "governor"), text)
+        synthetic.HOST, **dict.fromkeys(("cpu_model", "kernel", "libc", "governor"), text)
     )
     found = msgspec.structs.replace(
         made.attribution("boundary", (msgspec.structs.replace(made.cause("v8_flag"), text=text),)),

@@ -14,7 +14,7 @@ from investigator.errors import StoredFileError
 from investigator.nodes.interface import NodeBuild
 from investigator.operations import CATALOGUE, JS, SQLITE, Operation, find
 from investigator.plan import Environment, Pace, Plan
-from investigator.repro.fragments import TEMPLATES, mailbox_text
+from investigator.repro.fragments import mailbox_text
 from investigator.repro.scripts import MAX_NATIVE_LINES, drafts
 from investigator.repro.shapes import Draft, Question
 from investigator.spec import Axis, Spec
@@ -123,9 +123,13 @@ def test_operations_of_the_probes_have_none() -> None:
     assert all(drafts(question(operation)) == () for operation in twins)
 
 
-@pytest.mark.parametrize("name", ["utf8.cc", "napi.cc", "rows.cc"])
-def test_native_snippets_are_short(name: str) -> None:
-    assert len((TEMPLATES / name).read_text().splitlines()) <= MAX_NATIVE_LINES
+@pytest.mark.parametrize(
+    "operation", [o for o in SQLITE if o.name.startswith(("bind_text_", "select_range"))]
+)
+def test_native_snippets_are_short(operation: Operation) -> None:
+    texts = [d.files["snippet.cc"].decode() for d in all_drafts(operation) if "snippet.cc" in d.files]
+    assert texts or operation.name == "select_range_raw"
+    assert all(len(text.splitlines()) <= MAX_NATIVE_LINES for text in texts)
 
 
 def kinds(made: tuple[Draft, ...]) -> list[str]:
