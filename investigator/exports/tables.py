@@ -42,7 +42,7 @@ def parquet_table(run: StoredRun) -> bytes:
     except ImportError as error:
         raise UsageError(
             "Parquet needs DuckDB, which is not installed; install it with "
-            "`pip install 'investigate-node[parquet]'`, or take --format csv."
+            "`pip install duckdb`, or take --format csv."
         ) from error
     with tempfile.TemporaryDirectory(prefix="investigate-") as folder:
         path = Path(folder) / "measurements.parquet"

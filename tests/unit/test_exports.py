@@ -212,7 +212,7 @@ def test_parquet_keeps_rows_and_types(run: StoredRun, tmp_path: Path) -> None:
 
 def test_parquet_without_duckdb_says_what_to_install(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(UsageError, match=r"pip install 'investigate-node\[parquet\]'.*--format csv"):
+    with pytest.raises(UsageError, match=r"pip install duckdb.*--format csv"):
         parquet_table(run)
 
 

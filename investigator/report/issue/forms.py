@@ -229,15 +229,15 @@ def _reproduction(material: Material, *, dependency_free: bool) -> str:
 
 
 def _no_program(material: Material) -> str:
-    with_tool = "With the tool (`pip install investigate-node`):"
+    with_tool = f"With the tool that measured it ({told(material.tool, 60)}, a Python package):"
     if material.reproductions is None:
         command = code(of_run("repro", material))
-        none = f"No snippet without our tool was made for this finding; {command} makes and runs one."
+        none = f"No snippet that needs Node.js alone was made for this finding; {command} makes and runs one."
         return f"{none} {with_tool}"
     tried = "; ".join(told(text, 200) for text in material.reproductions.not_shown)
     if tried:
-        return f"Run without our tool, and not showing it in its whole size: {tried}. {with_tool}"
-    return f"A snippet without our tool could not be run on the machine below. {with_tool}"
+        return f"Run without that tool, and not showing it in its whole size: {tried}. {with_tool}"
+    return f"A snippet that needs Node.js alone could not be run on the machine below. {with_tool}"
 
 
 def _file(name: str, text: str) -> str:
