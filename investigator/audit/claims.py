@@ -93,9 +93,9 @@ def _percentage(version: str, size: float, found: re.Match[str], measure: Measur
 
 
 def stated_claim(
-    version: str, op: str, change_pct: float, unit: Unit, place: Place, measure: Measure
+    version: str, op: str, change_pct: float, unit: Unit, place: Place | None, measure: Measure
 ) -> Claim | None:
-    """A claim that a file makes itself; None where it is no possible change."""
+    """A claim that a file makes itself, or that its figures come to; None where it is no possible change."""
     if not -100.0 < change_pct < 1e6:
         return None
     own: Measure = measure if unit == "unknown" else unit

@@ -7,10 +7,11 @@ import msgspec
 from investigator.addons import CIPHER_ADDON
 from investigator.audit.adjudicate import Adjudication, ClaimPhase, Question, adjudicate
 from investigator.audit.book import Book
-from investigator.audit.claims import Claim
+from investigator.audit.claims import Claim, stated_claim
 from investigator.audit.figures import Row, Sheet, version_in
 from investigator.audit.judgement import Audit
-from investigator.audit.operations import measured_by
+from investigator.audit.operations import measured_by, operation_for
+from investigator.audit.weigh import Weighed
 from investigator.errors import UsageError
 from investigator.options import Choices, make_spec
 from investigator.results import Finished
@@ -38,12 +39,15 @@ def questions(
     baseline: str | None,
     phase: ClaimPhase | None,
 ) -> tuple[Question, ...]:
-    """What is to be adjudicated: the claims, with what the files tell of them.
+    """What is to be adjudicated: the claims, with what the files tell of them; else what the files suggest.
 
     Raises:
         UsageError: nothing tells the operation, the baseline or the Node versions.
     """
-    told = [change.weighed for change in audit.changes if change.weighed.claim is not None]
+    weighed = [change.weighed for change in audit.changes]
+    told = [w for w in weighed if w.claim is not None]
+    if not told and not claims:
+        told = [msgspec.structs.replace(w, claim=_suggested(w)) for w in weighed if operation_for(op or w.op)]
     if not told and not claims:
         raise UsageError("there is no claim to measure; name one, for instance --claim 24.11.1=-57%.")
     if told:
@@ -115,6 +119,12 @@ def rulings(asked: Sequence[Question], finished: Finished, *, phase_known: bool,
         ),
         notes=tuple(notes),
     )
+
+
+def _suggested(weighed: Weighed) -> Claim | None:
+    """The change under the first setting of files that claim nothing themselves."""
+    asked_pct = round(weighed.asked_pct, 1)
+    return stated_claim(weighed.candidate, weighed.op, asked_pct, weighed.unit, None, "rate")
 
 
 def _release(version: str) -> str:

@@ -263,6 +263,21 @@ def test_rows_of_different_addons_are_remembered() -> None:
     assert rerun_spec([question], sheets, Choices()).addon == "better-sqlite3-multiple-ciphers"
 
 
+def test_files_without_a_claim_are_measured_by_what_they_suggest() -> None:
+    sheets = [
+        sheet("| Node | select/s | vacuum/s |\n|--|--|--|\n| 20.1.0 | 30 | 2 |\n| 24.0.1 | 17.7 | 1 |\n")
+    ]
+    (question,) = asked(sheets, [])  # nothing here measures a VACUUM
+    assert (question.op, question.baseline, question.claim.version) == ("select_range", "20.1.0", "24.0.1")
+    assert question.claim.text == "-41 %"
+    assert math.exp(question.claim.log_time) == pytest.approx(30 / 17.7)
+
+
+def test_files_of_what_nothing_here_measures_suggest_nothing() -> None:
+    with pytest.raises(UsageError, match="no claim to measure"):
+        asked([sheet("| Node | vacuum/s |\n|--|--|\n| 20.1.0 | 30 |\n| 24.0.1 | 17 |\n")], [])
+
+
 @pytest.mark.parametrize(
     ("claims", "rest", "words"),
     [

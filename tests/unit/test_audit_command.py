@@ -94,7 +94,10 @@ def test_every_format_at_once(elsewhere: Path) -> None:
         (["--claim", "24"], "--claim '24' cannot be read"),
         (["a.json", "b.json", "--claim", "26.1.1=-5%"], "--claim names '26.1.1'"),
         (["a.json", "b.json", "--op", "vacuum"], "--op 'vacuum' is not in these files"),
-        (["a.json", "b.json", "--rerun"], "there is no claim to measure"),
+        (
+            ["a.json", "b.json", "--op", "select", "--baseline", "21.0.0", "--rerun"],
+            "--baseline names '21.0.0'",
+        ),
         (["--claim", "24=-5%", "--rerun"], "--baseline 20.19.5"),
         (["--claim", "24=-5%", "--rerun", "--run", "x"], "give one of them"),
         (["--claim", "24=-5%", "--quick"], "go with --rerun only"),
