@@ -29,7 +29,8 @@ def validate(
 
     Baseline, regressed and fix are measured interleaved, the regressed side twice. Exit 0: the lower end of
     the recovered share reaches --restore and no other operation is slower than on the regressed side by a
-    finding; 1: it does not, or the fix computes something else; 3: it cannot be told.
+    finding; 1: it does not, or the fix computes something else, or an operation fails with it alone; 3: it
+    cannot be told.
     """
     with program(quiet=json) as console:
         bound = options.keep_bytes(keep)

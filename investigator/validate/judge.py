@@ -130,9 +130,16 @@ def judge_fix(plan: Plan, table: Arms, analysis: Analysis) -> Validation | None:
 
 
 def is_final(plan: Plan, table: Arms, analysis: Analysis) -> bool:
-    """Whether the fix has failed already: no round could clear it."""
+    """Whether rounds would tell nothing: the fix does other work, does not run, or fails in what it repairs.
+
+    Where it only crashes in another operation it has failed as well, but whether the loss came back is what
+    its author asks next.
+    """
     answer = judge_fix(plan, table, analysis)
-    return answer is not None and answer.outcome in {"fail", "invalid"}
+    if answer is None or answer.outcome not in {"fail", "invalid"}:
+        return False
+    runs = all(f.environment != answer.environments["fix"] or f.op is not None for f in analysis.failures)
+    return answer.outcome == "invalid" or not runs or any(t.outcome == "fail" for t in answer.targets)
 
 
 def open_operations(plan: Plan, table: Arms, analysis: Analysis) -> tuple[str, ...]:

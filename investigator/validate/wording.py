@@ -26,12 +26,19 @@ def headline(
 ) -> str:
     """The one sentence on top of every output."""
     if outcome == "pass":
-        back = "; ".join(f"{op_name(t.op)}: {t.reason}" for t in targets[:MOST_NAMED])
-        more = f" and {len(targets) - MOST_NAMED} more" if len(targets) > MOST_NAMED else ""
-        return f"Pass: {fix_name(plan)}. {back}{more}; {_cleared(others)}."
+        return f"Pass: {fix_name(plan)}. {_back(targets)}; {_cleared(others)}."
     word = {"fail": "Fail", "invalid": "Invalid", "cannot_tell": "Cannot tell"}[outcome]
     more = f"; and {len(problems) - MOST_NAMED} more" if len(problems) > MOST_NAMED else ""
-    return f"{word}: {fix_name(plan)}. {'; '.join(problems[:MOST_NAMED])}{more}."
+    told = f"{word}: {fix_name(plan)}. {'; '.join(problems[:MOST_NAMED])}{more}."
+    repaired = [t for t in targets if t.outcome == "pass"]
+    return f"{told} {_back(repaired)}." if repaired else told
+
+
+def _back(targets: Sequence[Recovery]) -> str:
+    """How much of the loss came back, of a few operations."""
+    told = "; ".join(f"{op_name(t.op)}: {t.reason}" for t in targets[:MOST_NAMED])
+    more = f" and {len(targets) - MOST_NAMED} more" if len(targets) > MOST_NAMED else ""
+    return f"{told}{more}"
 
 
 def _cleared(others: Sequence[Other]) -> str:
@@ -60,8 +67,8 @@ def criterion(spec: Spec) -> str:
         limit = f"{spec.equivalence_pct:g} %"
         back = f"the fix is no slower than the baseline (wall and CPU time, within {limit})"
     return (
-        f"{back}, and no other operation is slower than on the regressed side by {spec.finding_pct:g} % or "
-        f"more with its interval beyond {spec.layout_pct:g} %"
+        f"{back}, and no other operation fails with the fix alone, or is slower than on the regressed side "
+        f"by {spec.finding_pct:g} % or more with its interval beyond {spec.layout_pct:g} %"
     )
 
 

@@ -204,13 +204,27 @@ def test_sides_that_differ_by_themselves_are_no_fault_of_the_fix() -> None:
 
 def test_an_operation_that_only_the_fix_breaks_fails_it() -> None:
     gone = [("select", FIX)]
-    answer = answer_of(REPAIRED, failures=[failure(FIX, "select", "measure")], without=gone)
+    crash = failure(FIX, "select", "measure")
+    answer, of, found, frame = judged(REPAIRED, failures=[crash], without=gone)
     assert (answer.outcome, other(answer, "select").outcome) == ("fail", "failed")
-    assert "select: it fails with the fix: the compiler says no." in answer.headline
+    assert "select: it fails with the fix: the compiler says no. bind: 96 % [" in answer.headline
+    assert open_operations(of, found, analyse(of, frame, failures=[crash])) == ()
     both = [failure(side, "select", "measure") for side in (BAD, FIX)]
     lost = answer_of(REPAIRED, failures=both, without=[*gone, ("select", BAD)])
     assert (lost.outcome, other(lost, "select").outcome) == ("pass", "not_measured")
     assert "1 not measured" in lost.headline
+
+
+def test_whether_the_loss_came_back_is_measured_also_where_another_operation_crashes() -> None:
+    of = plan_of()
+    nothing = table(of, lambda *_: 1.0, rounds=1).iloc[:0]
+    found = arms(nothing)
+    for lost, known in (("select", False), ("bind", True), (None, True)):
+        analysis = analyse(of, nothing, failures=[failure(FIX, lost, "setup")])
+        answer = judge_fix(of, found, analysis)
+        assert answer is not None
+        assert answer.outcome == "fail"
+        assert is_final(of, found, analysis) == known
 
 
 def test_a_target_that_another_side_breaks_cannot_be_told() -> None:

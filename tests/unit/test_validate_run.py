@@ -12,6 +12,7 @@ from rich.console import Console
 
 from investigator import gate, results, validating
 from investigator.build import BuildFailure
+from investigator.engine.interface import Outcome
 from investigator.errors import EXIT_GATE_FAILED, EXIT_GATE_UNDECIDED, EXIT_OK
 from investigator.host import host_facts
 from investigator.measure import Bench, read_rounds
@@ -189,6 +190,24 @@ def test_a_fix_that_does_not_build_fails_with_the_reason(tmp_path: Path) -> None
     assert "expected ';'" in answer_of(finished).headline
     assert read_rounds(finished.folder) == ()
     assert (finished.folder.path / "junit.xml").exists()
+
+
+def test_a_crash_in_another_operation_fails_the_fix_and_what_came_back_is_told(tmp_path: Path) -> None:
+    bench = validation_bench(tmp_path, WorkerEngine(cost))
+    aborted = Outcome(
+        exit_code=134, stderr="Assertion `object->InternalFieldCount() > 0' failed.", elapsed_s=1.0
+    )
+    bench = msgspec.structs.replace(
+        bench,
+        engine=WorkerEngine(cost, crash_ops={(bench.plan.environments[2].id, "insert_row"): aborted}),
+    )
+    finished = measured(bench)
+    assert exit_of(finished) == EXIT_GATE_FAILED
+    assert len(read_rounds(finished.folder)) == 8
+    headline = answer_of(finished).headline
+    assert headline.startswith("Fail: Node 24.19.0. insert_row: it fails with the fix: ")
+    assert "InternalFieldCount" in headline
+    assert re.search(r"select_range: \d+ % \[.+\] of the loss came back\.$", headline)
 
 
 def test_without_a_loss_it_cannot_be_told(tmp_path: Path) -> None:
