@@ -65,6 +65,11 @@ def test_escaped_text_holds_no_active_markup(text: str) -> None:
         ("\\|", "\\\\&#124;"),
         ("&lt;", "&amp;lt;"),
         ("=====", r"\====="),
+        ("name@12.11.1", "name@12.11.1"),
+        ("a@host.example", "a@\u200bhost.example"),
+        ("xmpp:a@b.c/d", "xmpp:a@\u200bb.c/d"),
+        ("name@13.0.0-beta", "name@\u200b13.0.0-beta"),
+        ("owner/name@1a2b3c4", "owner/name@\u200b1a2b3c4"),
     ],
 )
 def test_escaping_leaves_plain_text_alone(text: str, escaped: str) -> None:
