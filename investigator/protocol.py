@@ -182,8 +182,10 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, tag="pass", forbid_unknown
     external_bytes: Count
     fold: Fold
     """The O(1) fold of the results: keeps the calls alive."""
+    main_cpu_us: Micros | None = None
+    """CPU time of the main thread alone, user and kernel; None in older files, and where nobody tells."""
     main_user_us: Micros | None = None
-    """CPU time of the main thread alone, in user mode; None where no probe was loaded."""
+    """Of it in user mode; None where no probe was loaded."""
     main_system_us: Micros | None = None
     """The same in the kernel."""
     main_gc_cpu_us: Micros | None = None

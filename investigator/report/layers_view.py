@@ -33,6 +33,17 @@ class SymbolView(msgspec.Struct, frozen=True, kw_only=True):
     delta: str
 
 
+class FindingCollectorView(msgspec.Struct, frozen=True, kw_only=True):
+    """The collector in one environment, the operation alone in its process."""
+
+    environment: str
+    pause: str
+    scavenges: str
+    full: str
+    helpers: str
+    external: str
+
+
 class LayersView(msgspec.Struct, frozen=True, kw_only=True):
     """One finding explained."""
 
@@ -52,6 +63,7 @@ class LayersView(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...]
     """What else differs between the two sides."""
     evidence: tuple[str, ...]
+    collector: tuple[FindingCollectorView, ...]
 
 
 def layers_views(attributions: Sequence[Attribution], names: Mapping[str, str]) -> tuple[LayersView, ...]:
@@ -87,6 +99,24 @@ def _view(found: Attribution, names: Mapping[str, str]) -> LayersView:
         notes=tuple(clean_text(text, 600) for text in _notes(found)),
         changed=tuple(clean_text(text, 200) for text in found.changed),
         evidence=tuple(clean_text(text, 300) for text in found.evidence),
+        collector=tuple(
+            _collector(names.get(identifier, short_text(identifier, 80)), figures)
+            for identifier, figures in found.gc.items()
+        ),
+    )
+
+
+def _collector(name: str, figures: Mapping[str, float]) -> FindingCollectorView:
+    def count(key: str) -> str:
+        return f"{figures[key]:.3g}" if key in figures else units.MISSING
+
+    return FindingCollectorView(
+        environment=name,
+        pause=units.format_time(figures.get("pause_ns_per_op")),
+        scavenges=count("scavenges_per_million_calls"),
+        full=count("mark_sweeps_per_million_calls"),
+        helpers=units.format_time(figures.get("helper_cpu_ns_per_op")),
+        external=units.format_bytes(figures.get("external_bytes")),
     )
 
 

@@ -6,6 +6,7 @@ are Markdown.
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from investigator.report import collected
 from investigator.report.shapes import CellView, ChangeView, EnvironmentView, FamilyView, RowView, View
 from investigator.report.tables import markdown_table as _table
 from investigator.report.wording import FINDING_MARK
@@ -29,6 +30,7 @@ def render(view: View, answer: Iterable[str] = ()) -> str:
         *_published(view),
         *_other_pairs(view),
         *_details(view),
+        *_collector(view),
         *_controls(view),
         *_failures(view),
         *_warnings(view),
@@ -81,6 +83,8 @@ def _layers(view: View) -> Iterator[str]:
                 ),
                 right=range(2, 5),
             )
+        if found.collector:
+            yield _text_table(collected.EXPLAINED_HEADER, collected.explained_rows(found), right=range(1, 6))
         lines = [
             *(f"Cause: {_text(text)}" for text in found.causes),
             *(f"Tested and rejected: {_text(text)}" for text in found.rejected),
@@ -269,6 +273,18 @@ def _details(view: View) -> Iterator[str]:
         )
 
 
+def _collector(view: View) -> Iterator[str]:
+    yield "## Garbage collection"
+    yield f"{_text(collected.NOTE)}."
+    header = collected.kinds_header(view)
+    yield _text_table(header, collected.kinds_rows(view), right=range(1, len(header)))
+    yield _text_table(collected.MEMORY_HEADER, collected.memory_rows(view))
+
+
+def _text_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    return _table(tuple(map(_text, header)), (tuple(map(_text, row)) for row in rows), right=right)
+
+
 def _controls(view: View) -> Iterator[str]:
     if view.controls:
         yield "## Controls"
@@ -327,10 +343,6 @@ def _provenance(view: View) -> Iterator[str]:
             )
             for e in view.environments
         ),
-    )
-    yield _table(
-        ("version", "heap limit", "semi-space, start to largest", "accounting of one collection"),
-        (tuple(map(_text, (e.short, e.heap_limit, e.semi_space, e.accounting))) for e in view.environments),
     )
     yield " ".join(f"{_text(sentence)}." for sentence in (view.objects, view.storage) if sentence)
     yield from _flags(view.environments)

@@ -58,6 +58,23 @@ class EnvironmentView(msgspec.Struct, frozen=True, kw_only=True):
     """Half of the young generation: at the start, and the largest seen."""
     accounting: str
     """What keeping account of a collection adds to it."""
+    collected: "CollectedView"
+    """What the collector did."""
+
+
+class CollectedView(msgspec.Struct, frozen=True, kw_only=True):
+    """Collections of one environment in one warm pass of every operation, and what they cost."""
+
+    operations: str
+    """How many operations that are."""
+    kinds: Mapping[str, str]
+    """Kind to its number and its pauses."""
+    pauses: str
+    """All pauses together, and their share of the wall time."""
+    helpers: str
+    """CPU time of the threads beside the main one."""
+    external: str
+    """Most memory outside of the heap."""
 
 
 class CellView(msgspec.Struct, frozen=True, kw_only=True):

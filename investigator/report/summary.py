@@ -24,6 +24,15 @@ from investigator.validate.shapes import Validation
 SUMMARY_SCHEMA = 1
 
 
+class SummaryCollections(msgspec.Struct, frozen=True, kw_only=True):
+    """Collections of one kind that held up the main thread."""
+
+    count: float | None
+    """How many, in one warm pass of every operation."""
+    pause_ns: float | None
+    """Their pauses together, ns."""
+
+
 class SummaryEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """One environment that was planned, whether it could be measured or not."""
 
@@ -61,6 +70,16 @@ class SummaryEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """The largest it was after any pass."""
     gc_accounting_ns: float | None = None
     """What observing adds to one collection, ns; part of every figure."""
+    gc_operations: int = 0
+    """Operations of which the next three are sums: one warm pass of every one, the mean over its passes."""
+    gc_warm_ns: float | None = None
+    """Wall time of those passes, ns."""
+    gc_collections: dict[str, SummaryCollections] = {}
+    """By kind: ``scavenge``, ``minor_mark_sweep``, ``mark_sweep_compact``, ``incremental``, ``weak``."""
+    helper_cpu_ns: float | None = None
+    """CPU time of all threads but the main one (collector and compiler threads), ns; null where unknown."""
+    external_largest_bytes: int | None = None
+    """Most memory outside of the heap that JavaScript objects held after any pass."""
 
 
 class SummaryComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,6 +274,16 @@ def _environment(
         semi_space_bytes=collector.semi_space_bytes,
         semi_space_largest_bytes=collector.semi_space_largest_bytes,
         gc_accounting_ns=units.finite(collector.gc_accounting_ns),
+        gc_operations=collector.operations,
+        gc_warm_ns=units.finite(collector.warm_ns),
+        gc_collections={
+            clean_text(found.kind, 40): SummaryCollections(
+                count=units.finite(found.count), pause_ns=units.finite(found.pause_ns)
+            )
+            for found in collector.collections
+        },
+        helper_cpu_ns=units.finite(collector.helper_cpu_ns),
+        external_largest_bytes=collector.external_largest_bytes,
     )
 
 

@@ -18,6 +18,7 @@ from investigator.report.layers_view import layers_views
 from investigator.report.shapes import (
     CellView,
     ChangeView,
+    CollectedView,
     EnvironmentView,
     FailureView,
     FamilyView,
@@ -159,7 +160,29 @@ def _environment(
         accounting="none to be measured"
         if collector.gc_accounting_ns == 0
         else units.format_time(collector.gc_accounting_ns),
+        collected=_collected(collector),
     )
+
+
+def _collected(collector: CollectorFacts) -> CollectedView:
+    pauses_ns = sum(found.pause_ns for found in collector.collections)
+    warm_ns = collector.warm_ns
+    return CollectedView(
+        operations=f"{collector.operations:,}" if collector.operations else units.MISSING,
+        kinds={
+            clean_text(found.kind, 40): f"{found.count:.3g}, {units.format_time(found.pause_ns)}"
+            for found in collector.collections
+        },
+        pauses=f"{units.format_time(pauses_ns)}, {_share(pauses_ns, warm_ns)}" if warm_ns else units.MISSING,
+        helpers=f"{units.format_time(collector.helper_cpu_ns)}, {_share(collector.helper_cpu_ns, warm_ns)}"
+        if warm_ns and collector.helper_cpu_ns is not None
+        else units.MISSING,
+        external=units.format_bytes(collector.external_largest_bytes),
+    )
+
+
+def _share(part_ns: float, whole_ns: float) -> str:
+    return units.format_percent(100.0 * part_ns / whole_ns, signed=False)
 
 
 def _families(

@@ -35,6 +35,13 @@ struct ThreadTimes {
   double system_us;
 };
 
+// CPU time of the calling thread, in nanoseconds: exact, where user and system time are divided by clock ticks.
+inline int64_t ReadThreadCpuNs() {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
+}
+
 // CPU time of the calling thread.
 inline ThreadTimes ReadThreadTimes() {
 #if defined(__APPLE__)
@@ -46,18 +53,14 @@ inline ThreadTimes ReadThreadTimes() {
   return {info.user_time.seconds * 1e6 + info.user_time.microseconds,
           info.system_time.seconds * 1e6 + info.system_time.microseconds};
 #else
+  // What getrusage knows of a running thread is up to a tick old (4 ms of a pass of 40), unless its clock was just
+  // asked: that brings the kernel's account up to date.
+  ReadThreadCpuNs();
   struct rusage usage;
   getrusage(RUSAGE_THREAD, &usage);
   return {usage.ru_utime.tv_sec * 1e6 + usage.ru_utime.tv_usec,
           usage.ru_stime.tv_sec * 1e6 + usage.ru_stime.tv_usec};
 #endif
-}
-
-// CPU time of the calling thread, in nanoseconds: exact, where user and system time are divided by clock ticks.
-inline int64_t ReadThreadCpuNs() {
-  struct timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
 }
 
 }  // namespace probe

@@ -15,7 +15,7 @@ from investigator.analysis import (
 )
 from investigator.attribution.layers import Attribution, Cause, LayerShare, Method, Symbol
 from investigator.build import AddonBuild, BuildFailure
-from investigator.collector import CollectorFacts
+from investigator.collector import Collections, CollectorFacts
 from investigator.host import HostFacts
 from investigator.nodes.interface import NodeBuild
 from investigator.operations import Family, Operation
@@ -260,11 +260,11 @@ def facts() -> ReportFacts:
         },
         run={"started_at": "2026-11-30T12:00:00Z", "timed_share": 0.4321, HOSTILE: HOSTILE},
         builds=builds(),
-        collectors=collectors(),
+        collectors=collectors(HOSTILE),
     )
 
 
-def collectors() -> dict[str, CollectorFacts]:
+def collectors(text: str = "") -> dict[str, CollectorFacts]:
     """Of the baseline alone: an older record has none."""
     return {
         BASELINE: CollectorFacts(
@@ -272,6 +272,15 @@ def collectors() -> dict[str, CollectorFacts]:
             semi_space_bytes=1 << 20,
             semi_space_largest_bytes=16 << 20,
             gc_accounting_ns=1250.0,
+            operations=3,
+            warm_ns=123e6,
+            collections=(
+                Collections(kind="incremental", count=0.125, pause_ns=40e3),
+                Collections(kind=f"mark_sweep_compact{text}", count=0.125, pause_ns=1.5e6),
+                Collections(kind="scavenge", count=12.5, pause_ns=4.61e6),
+            ),
+            helper_cpu_ns=2.46e6,
+            external_largest_bytes=48 << 20,
         )
     }
 

@@ -14,6 +14,7 @@ from importlib import resources
 import jinja2
 import markupsafe
 
+from investigator.report import collected
 from investigator.report.page import draw, rows, theme
 from investigator.report.page.figures import Figures
 from investigator.report.shapes import View
@@ -60,6 +61,7 @@ def render(view: View, figures: Figures, validation: Validation | None = None) -
         scripts=[markupsafe.Markup(script) for script in scripts],  # noqa: S704
         specs=markupsafe.Markup(_specs(figures)),  # noqa: S704
         finding=FINDING_MARK,
+        collected=collected,
         **{name: getattr(rows, name) for name in _ROWS},
         verdict_class={word: verdict for verdict, word in VERDICT_WORDS.items()},
     )
