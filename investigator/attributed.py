@@ -225,7 +225,7 @@ def _experiment(causes: Sequence[Cause], by_profile: Method) -> Method | None:
     )
     layer = str(best.layer)
     return Method(
-        name="swap" if best.kind == "addon_source" else "ablation",
+        name="ablation" if best.kind == "v8_flag" else "swap",
         layers={layer: share},
         largest=layer,
         notes=(best.name,),

@@ -85,6 +85,31 @@ class BuildFailure(msgspec.Struct, frozen=True, kw_only=True):
     """The kept log."""
 
 
+class FlagChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Words of one command line that another build has otherwise."""
+
+    without: tuple[str, ...]
+    """Left out, each once."""
+    added: tuple[str, ...]
+    """Put at the end."""
+
+
+class Substitution(msgspec.Struct, frozen=True, kw_only=True):
+    """What a build takes from another one: the experiment on flags and object files."""
+
+    flags: Mapping[str, FlagChange] = {}
+    """By source file for compilations, by binary for links, as in `AddonBuild.flags`."""
+    amalgamation: Path | None = None
+    """The other build's ``sqlite3.o``, taken in place of compiling one."""
+    amalgamation_sha256: str | None = None
+
+    @property
+    def identity(self) -> list[object]:
+        """What makes it, for a cache key."""
+        changes = sorted((name, change.without, change.added) for name, change in self.flags.items())
+        return [changes, self.amalgamation_sha256, resources.digest("node_fixtures/recompile")]
+
+
 class Wanted(Protocol):
     """What a build is made for; `plan.Environment` is one."""
 
@@ -211,6 +236,7 @@ def build_addon(
     jobs: int = 1,
     timeout_s: float = BUILD_TIMEOUT_S,
     notify: Callable[[str], None] | None = None,
+    substitution: Substitution | None = None,
 ) -> AddonBuild | BuildFailure:
     """Take the build from the cache, or make it.
 
@@ -223,6 +249,7 @@ def build_addon(
         jobs: processes of the compiler at a time.
         timeout_s: after which the build counts as hanging.
         notify: told when another process is waited for or a damaged entry is made again.
+        substitution: what it takes from another build; only with ``source``.
 
     Returns:
         The build; or the failure with the compiler's first error and the place of the log.
@@ -235,12 +262,14 @@ def build_addon(
         return BuildFailure(reason=reason)
     compiler = compiler_of(engine) if compiler is None else compiler
     key = build_key(engine, compiler, node, addon, flavor)
+    if substitution is not None:
+        key = address([key, substitution.identity])
 
     def fill(directory: Path) -> None:
         if flavor == "prebuilt":
             _take_shipped(engine, directory, node, addon)
         else:
-            _compile(engine, directory, node, addon, compiler, jobs, timeout_s)
+            _compile(engine, directory, node, addon, compiler, jobs, timeout_s, substitution)
 
     try:
         directory = cache.filled(_KIND, key, fill, key_files=(_RECORD, "*.node", _OBJECT), notify=notify)
@@ -327,6 +356,7 @@ def _compile(
     compiler: str,
     jobs: int,
     timeout_s: float,
+    substitution: Substitution | None,
 ) -> None:
     """Fill a cache entry from the package's sources."""
     if not compiler:
@@ -351,6 +381,7 @@ def _compile(
         shares_objects=True,
         jobs=jobs,
         timeout_s=timeout_s,
+        substitution=substitution,
     )
     _collect(directory, tree, addon, compiler, made)
     shutil.rmtree(tree)
@@ -376,6 +407,7 @@ def run_gyp(
     shares_objects: bool = False,
     jobs: int = 1,
     timeout_s: float = BUILD_TIMEOUT_S,
+    substitution: Substitution | None = None,
 ) -> Made:
     """Run ``node-gyp rebuild`` against the headers of `node`; the same way for addons and probes.
 
@@ -390,6 +422,7 @@ def run_gyp(
         shares_objects: whether the amalgamation's object file is kept for other builds, or taken from them.
         jobs: processes of the compiler at a time.
         timeout_s: after which the build counts as hanging.
+        substitution: what is taken from another build.
 
     Raises:
         BuildError: with the compiler's first error.
@@ -403,8 +436,11 @@ def run_gyp(
         "build": Mount(source=tree, target=PurePosixPath("/build"), writable=True),
     }
     seen = {name: engine.inside(mount) for name, mount in own.items()}
-    every = (*own.values(), *mounts)
+    taken = _substituting(tree, substitution)
+    every = (*own.values(), *mounts, *taken.values())
     environment = _compiler_environment(seen)
+    if substitution is not None:
+        environment |= _recompiling(seen, {name: engine.inside(mount) for name, mount in taken.items()})
     if shares_objects:
         environment["SHARED_OBJECTS"] = str(next(engine.inside(m) for m in mounts if m.target == _OBJECTS))
     outcome = engine.run(
@@ -431,7 +467,11 @@ def run_gyp(
     if not outcome.ok:
         raise BuildError(_failure_reason(outcome, log, what, node, timeout_s), log or outcome.stderr)
     places = {str(engine.inside(mount)): str(mount.target) for mount in every}
-    return Made(flags=commands(log, places), elapsed_s=outcome.elapsed_s)
+    flags = {
+        name: _with_changes(line, substitution.flags.get(name) if substitution else None)
+        for name, line in commands(log, places).items()
+    }
+    return Made(flags=flags, elapsed_s=outcome.elapsed_s)
 
 
 def _compiler_environment(seen: Mapping[str, PurePosixPath]) -> dict[str, str]:
@@ -441,6 +481,47 @@ def _compiler_environment(seen: Mapping[str, PurePosixPath]) -> dict[str, str]:
         "V": "1",  # make prints every command line
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+
+
+def _substituting(tree: Path, substitution: Substitution | None) -> dict[str, Mount]:
+    """What a build with a substitution sees beside its own; the changes of flags lie in its tree."""
+    if substitution is None:
+        return {}
+    recipe = resources.root() / "node_fixtures/recompile"
+    mounts = {"recompile": Mount(source=recipe, target=PurePosixPath("/recompile"))}
+    if substitution.flags:
+        changes = tree / "flag-changes.json"
+        changes.write_bytes(msgspec.json.encode(substitution.flags))
+        changes.chmod(0o644)
+        mounts["changes"] = Mount(source=changes, target=PurePosixPath("/flag-changes.json"))
+    if substitution.amalgamation is not None:
+        mounts["object"] = Mount(source=substitution.amalgamation, target=PurePosixPath("/replaced.o"))
+    return mounts
+
+
+def _recompiling(seen: Mapping[str, PurePosixPath], taken: Mapping[str, PurePosixPath]) -> dict[str, str]:
+    launcher = f"{seen['tool'] / 'bin/node'} {taken['recompile'] / 'cc.mjs'}"
+    environment = {
+        "CC": f"{launcher} gcc",
+        "CXX": f"{launcher} g++",
+        "COMPILE_RECIPE": str(seen["recipe"] / "cc.mjs"),
+    }
+    if "changes" in taken:
+        environment["FLAG_CHANGES"] = str(taken["changes"])
+    if "object" in taken:
+        environment["REPLACED_OBJECT"] = str(taken["object"])
+    return environment
+
+
+def _with_changes(line: str, change: FlagChange | None) -> str:
+    """The command line that the compiler really got."""
+    if change is None:
+        return line
+    words = line.split(" ")
+    for word in change.without:
+        if word in words:
+            words.remove(word)
+    return " ".join([*words, *change.added])
 
 
 def shared_objects(engine: Engine, addon: AddonPackage) -> Path | None:

@@ -12,10 +12,11 @@ import msgspec
 from investigator import measure
 from investigator.ablate import ablate
 from investigator.attribution.layers import Attribution
-from investigator.build import AddonBuild, BuildFailure, build_all
+from investigator.build import AddonBuild, BuildFailure, build_addon, build_all, load_test
 from investigator.causes.build import compare_builds
 from investigator.causes.changes import changes_between
 from investigator.causes.flags import FlagKind, read_flags
+from investigator.causes.rebuild import Attempt, Rebuild, plan_rebuilds
 from investigator.causes.source import SourceComparison, SourceRegion, compare_sources, on_profile
 from investigator.causes.swap import NoSwap, PathSwap, groups, plan_swaps, shared_binary
 from investigator.host import usable_cpus
@@ -65,15 +66,66 @@ def _compared(bench: Bench, pair: Sequence[Environment], found: Attribution) -> 
     made = [builds.get(environment.id) for environment in pair]
     source = compare_sources(bench.engine, baseline, candidate, builds)
     flags = (read_flags(bench.engine, baseline.node), read_flags(bench.engine, candidate.node))
+    one, other = made
+    compared, rebuilds = None, tuple[SwapRun, ...]()
+    if one is not None and other is not None:
+        compared = compare_builds(one, other, baseline.node, candidate.node)
+        rebuilds = tuple(
+            _rebuilt(bench, candidate, rebuild)
+            for rebuild in plan_rebuilds(one, other, compared)
+            if _acts_on(rebuild, found)
+        )
     return CausesRecord(
         source=source,
-        builds=None
-        if made[0] is None or made[1] is None
-        else compare_builds(made[0], made[1], baseline.node, candidate.node),
+        builds=compared,
         changes=changes_between(baseline.node, candidate.node, flags),
         swaps=tuple(_swaps(bench, baseline, candidate, source, found)),
         binary=_one_binary(bench, baseline, candidate),
+        rebuilds=rebuilds,
     )
+
+
+def _acts_on(rebuild: Rebuild, found: Attribution) -> bool:
+    """Whether the layer that changed, or may have, is one that a rebuild could change."""
+    likely = {found.layer, *(method.largest for method in found.methods)}
+    if rebuild.name == "sqlite3.o":
+        return not likely.isdisjoint({"native_core", "undivided", "mixed"})
+    return not likely.issubset({"engine", "gc", "os"})
+
+
+def _rebuilt(bench: Bench, candidate: Environment, rebuild: Rebuild) -> SwapRun:
+    """The candidate with something of the baseline's build; the first attempt that compiles and loads."""
+    environment = msgspec.structs.replace(candidate, id=f"{candidate.id}-rebuilt-{rebuild.name}")
+    reasons = []
+    for attempt in rebuild.attempts:
+        bench.observer.activity(f"build {environment.id}")
+        build = _built(bench, candidate, attempt)
+        if isinstance(build, AddonBuild):
+            return SwapRun(
+                folder=SWAPS,
+                regions=(),
+                direction="old_on_new",
+                environment=environment,
+                build=build,
+                what=attempt.what,
+                layer="native_core" if rebuild.name == "sqlite3.o" else None,
+            )
+        reasons.append(build)
+    return SwapRun(folder=SWAPS, regions=(), what=rebuild.attempts[0].what, reason="; ".join(reasons))
+
+
+def _built(bench: Bench, candidate: Environment, attempt: Attempt) -> AddonBuild | str:
+    """The rebuilt addon, or why there is none."""
+    addon = candidate.addon
+    if addon is None:
+        return "there is no addon"
+    build = build_addon(
+        bench.engine, candidate.node, addon, candidate.flavor, substitution=attempt.substitution
+    )
+    if isinstance(build, BuildFailure):
+        return build.reason
+    refused = load_test(bench.engine, candidate.node, build, encrypted=addon.encrypted)
+    return build if refused is None else f"the rebuilt addon {refused}"
 
 
 def _one_binary(bench: Bench, baseline: Environment, candidate: Environment) -> SwapRun | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from investigator import measure
 from investigator.arms import Arms, arms
-from investigator.attribution.layers import Cause
+from investigator.attribution.layers import Cause, Layer
 from investigator.build import AddonBuild
 from investigator.causes.ablation import ABLATION_SCHEMA, AblationReport
 from investigator.causes.build import BuildComparison
@@ -42,6 +42,10 @@ class SwapRun(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment | None = None
     build: AddonBuild | None = None
     reason: str = ""
+    what: str = ""
+    """Of a rebuild: what is taken from the baseline's build."""
+    layer: Layer | None = None
+    """Of a rebuild: the layer that it acts on, where that is clear."""
 
 
 class CausesRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,11 +57,14 @@ class CausesRecord(msgspec.Struct, frozen=True, kw_only=True):
     swaps: tuple[SwapRun, ...]
     binary: SwapRun | None = None
     """The candidate's Node with the baseline's own binary, where that loads (Node-API)."""
+    rebuilds: tuple[SwapRun, ...] = ()
+    """The candidate built with the baseline's flags, or with its SQLite."""
 
     @property
     def to_measure(self) -> tuple[SwapRun, ...]:
         """Everything that has a build of its own to measure."""
-        return tuple(s for s in (*self.swaps, self.binary) if s is not None and s.build is not None)
+        every = (*self.swaps, self.binary, *self.rebuilds)
+        return tuple(s for s in every if s is not None and s.build is not None)
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +101,10 @@ def tested(
     if record.binary is not None:
         causes += _binary_cause(folder, record.binary, op, pair)
         rejected += _binary_in_vain(folder, record.binary, op, pair)
+    for rebuild in record.rebuilds:
+        moved = _moved(folder, rebuild, op, pair)
+        causes += _rebuild_cause(rebuild, moved)
+        rejected += _rebuilt_in_vain(rebuild, moved)
     for report in _ablations(run, op, pair[1]):
         causes += _flag_causes(report)
         rejected += _flags_in_vain(report)
@@ -101,7 +112,7 @@ def tested(
         causes=tuple(causes),
         rejected=tuple(rejected),
         changed=tuple(_changed(record)),
-        warnings=tuple(_one_cpu(folder, op, pair)),
+        warnings=(*_one_cpu(folder, op, pair), *_not_rebuilt(record)),
     )
 
 
@@ -164,6 +175,36 @@ def _binary_in_vain(folder: RunFolder, swap: SwapRun, op: str, pair: tuple[str, 
     moved = _moved(folder, swap, op, pair)
     if moved is not None and not moved.at_least(MIN_SHARE):
         yield f"the addon's binary: one Node-API binary on both versions moves {moved.text} of the change"
+
+
+def _rebuild_cause(rebuild: SwapRun, moved: Share | None) -> Iterator[Cause]:
+    if moved is not None and moved.at_least(MIN_SHARE):
+        yield Cause(
+            kind="build",
+            name=rebuild.what,
+            layer=rebuild.layer,
+            text=f"the build: {_taken(rebuild)} moves {moved.text} of the change",
+            confirmed=True,
+            moved=moved.estimate,
+            moved_low=moved.low,
+            moved_high=moved.high,
+        )
+
+
+def _rebuilt_in_vain(rebuild: SwapRun, moved: Share | None) -> Iterator[str]:
+    if moved is not None and not moved.at_least(MIN_SHARE):
+        yield f"the build: {_taken(rebuild)} moves {moved.text} of the change"
+
+
+def _taken(rebuild: SwapRun) -> str:
+    return f"{rebuild.what}, taken from the baseline's build into the candidate's,"
+
+
+def _not_rebuilt(record: CausesRecord) -> Iterator[str]:
+    """A difference that could be the cause and that no experiment has tested is told as open."""
+    for rebuild in record.rebuilds:
+        if rebuild.build is None:
+            yield f"the build differs in {rebuild.what}; not tested: {rebuild.reason}"
 
 
 def _arms(folder: RunFolder) -> Arms | None:

@@ -172,7 +172,7 @@ def _flag(subject: str, one: str, other: str) -> BuildDifference:
     relevance: Relevance = "none"
     if word.startswith("-std"):
         relevance = "language"
-    elif word.startswith(_CODE):
+    elif decides_code(word):
         relevance = "code"
     return BuildDifference(
         what="flag",
@@ -181,6 +181,11 @@ def _flag(subject: str, one: str, other: str) -> BuildDifference:
         candidate=clean_text(other, 200),
         relevance=relevance,
     )
+
+
+def decides_code(word: str) -> bool:
+    """Whether a flag decides machine code."""
+    return word.startswith(_CODE)
 
 
 # -- Node's own configuration -------------------------------------------------------------------------------

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from investigator import addons, build
+from investigator import addons, build, resources
 from investigator.build import AddonBuild, BuildFailure
 from investigator.causes.build import compare_builds
 from investigator.causes.changes import changes_between
 from investigator.causes.flags import ablations, read_flags
+from investigator.causes.rebuild import plan_rebuilds
 from investigator.causes.source import compare_sources
 from investigator.causes.swap import NoSwap, PathSwap, groups, plan_swap, shared_binary
 from investigator.engine.docker import DockerEngine
@@ -155,3 +156,30 @@ def test_v8s_flags_name_the_young_generation_among_what_changed(
     changes = changes_between(old, new, known)
     assert {"v8", "modules"} <= {version.name for version in changes.versions}
     assert "--scavenger-max-new-space-capacity-mb" in {default.name for default in changes.defaults}
+
+
+def test_the_candidate_is_rebuilt_with_the_baselines_flags_and_with_its_sqlite(
+    docker_engine: DockerEngine, nodes: Mapping[str, NodeBuild]
+) -> None:
+    """The patch compiles everything with -O1: flags and SQLite's object differ, and nothing else does."""
+    node, plain = nodes["24.11.1"], addons.fetch_addon(ADDON, "12.11.1")
+    slow = addons.patched(plain, str(resources.root() / "node_fixtures/planted/o1.patch"))
+    made = [build.build_addon(docker_engine, node, package, "source") for package in (plain, slow)]
+    fast, slowed = (found for found in made if isinstance(found, AddonBuild))
+    compared = compare_builds(fast, slowed, node, node)
+    assert {d.what for d in compared.suspects} == {"flag", "sqlite3.o"}
+    flags, sqlite = plan_rebuilds(fast, slowed, compared)
+    one, other = (
+        build.build_addon(docker_engine, node, slow, "source", substitution=wanted.attempts[0].substitution)
+        for wanted in (flags, sqlite)
+    )
+    assert isinstance(one, AddonBuild)
+    assert isinstance(other, AddonBuild)
+    # C++ as on the baseline, SQLite as it was; and the reverse.
+    assert "-O3" in one.flags["better_sqlite3.cpp"].split()
+    assert one.sqlite3_object_sha256 == slowed.sqlite3_object_sha256
+    assert "-O1" in other.flags["better_sqlite3.cpp"].split()
+    assert other.sqlite3_object_sha256 == fast.sqlite3_object_sha256
+    assert len({fast.binding_sha256, slowed.binding_sha256, one.binding_sha256, other.binding_sha256}) == 4
+    assert build.load_test(docker_engine, node, one) is None
+    assert build.load_test(docker_engine, node, other) is None

@@ -95,6 +95,7 @@ def main() -> None:
 FIELD_OF = {
     "Summary": "summary.json",
     "SummaryEnvironment": "environments[]",
+    "SummaryCollections": "environments[].gc_collections",
     "SummaryAttribution": "attributions[]",
     "SummaryMethod": "attributions[].methods[]",
     "SummaryLayer": "attributions[].methods[].layers",

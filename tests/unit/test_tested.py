@@ -113,6 +113,35 @@ def test_two_swaps_share_their_rounds_and_are_judged_apart(tmp_path: Path) -> No
     assert any("moves only" in text for text in found.rejected)
 
 
+@pytest.mark.parametrize(("rebuilt_ns", "confirmed"), [(60_000.0, True), (30_000.0, False)])
+def test_a_rebuild_is_judged_by_what_it_moves(tmp_path: Path, rebuilt_ns: float, confirmed: bool) -> None:
+    bench = bench_with(tmp_path, rebuilt_ns)
+    record = record_of(bench)
+    (swap,) = record.swaps
+    rebuild = msgspec.structs.replace(swap, regions=(), what="sqlite3.o", layer="native_core")
+    record = msgspec.structs.replace(record, swaps=(), rebuilds=(rebuild,))
+    bench.folder.write_json("causes.json", "causes", CAUSES_SCHEMA, record)
+    find_causes(bench, bench, msgspec.structs.replace(attribution(), op=OP, layer="native_core", methods=()))
+    found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ())
+    if confirmed:
+        (cause,) = found.causes
+        assert (cause.kind, cause.layer, cause.confirmed) == ("build", "native_core", True)
+        assert cause.moved == pytest.approx(1.0, abs=0.1)
+    else:
+        assert found.causes == ()
+        assert any("sqlite3.o, taken from the baseline's build" in text for text in found.rejected)
+
+
+def test_a_build_that_differs_and_could_not_be_made_again_is_told_as_open(tmp_path: Path) -> None:
+    bench = bench_with(tmp_path, 30_000.0)
+    lost = SwapRun(folder="swaps", regions=(), what="flags of x.cpp", reason="it does not compile")
+    record = msgspec.structs.replace(record_of(bench), swaps=(), rebuilds=(lost,))
+    bench.folder.write_json("causes.json", "causes", CAUSES_SCHEMA, record)
+    found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ())
+    assert found.warnings == ("the build differs in flags of x.cpp; not tested: it does not compile",)
+    assert found.causes == ()
+
+
 def test_source_that_the_profile_does_not_show_is_no_cause(tmp_path: Path) -> None:
     bench = experiment(tmp_path, 60_000.0)
     found = told(RunFolder(tmp_path), bench.folder, OP, (BASE, OTHER), ("Statement::JS_run",))
