@@ -24,7 +24,7 @@ _LIST_ITEM = re.compile(r"^([0-9]{1,9})([.)])(?=\s|$)")
 # Entities, because a backslash before a column separator means different things to different parsers.
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
 _ZERO_WIDTH = "\u200b"
-# Also "GH-12" and "owner/name@1a2b3c4", which GitHub takes for references, and mail addresses, which it links;
+# Also "GH-12" and "owner/name@1a2b3c4", which GitHub takes for references, and addresses of mail.
 # "name@12.11.1" is none of them and stays as it can be copied.
 _MENTION = re.compile(
     r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9])|@(?=[\w-]*\.[\w.-]*[A-Za-z])|@(?=[0-9a-f]{7,40}(?!\w))"
