@@ -15,6 +15,7 @@ from investigator.bisect.request import Request, node_at
 from investigator.build import AddonBuild, BuildFailure
 from investigator.errors import UsageError
 from investigator.measure import Bench
+from investigator.nodes.history import channel
 from investigator.plan import Environment
 from investigator.text import clean_text
 
@@ -155,7 +156,13 @@ class Candidates:
 
 
 def _abi(environment: Environment) -> str:
-    return environment.node.versions.get("modules", "")
+    """What a build must have been compiled for to load.
+
+    Between releases main takes a new V8 without a new ABI number: nightlies share a build only with one V8.
+    """
+    versions = environment.node.versions
+    v8 = versions.get("v8", "") if channel(environment.node.version) else ""
+    return f"{versions.get('modules', '')} {v8}".strip()
 
 
 def _read_skips(bench: Bench) -> dict[str, str]:

@@ -159,8 +159,9 @@ def _node_request(
     if (good.source, good.location) != (bad.source, bad.location):
         raise UsageError("--good and --bad come from two places; take both from npm, or from one dist: site.")
     platform = sources.platform_for(engine)
-    found = sources.resolve_all((good, bad), platform, observer)
-    versions = _in_order(wanted, found[0].version, found[1].version, history.is_before)
+    # One by one: that both are the same release is said in the words of this command.
+    is_good, is_bad = (sources.resolve_all((end,), platform, observer)[0].version for end in (good, bad))
+    versions = _in_order(wanted, is_good, is_bad, history.is_before)
     kind = DistNodes if good.source == "dist" else NpmNodes
     listed = kind(platform=platform, notify=observer.note).releases(good)
     lines = () if wanted.lines == "all" else tuple(int(line) for line in wanted.lines.split(","))
@@ -171,8 +172,8 @@ def _node_request(
         source=good,
         addon=None,
         all_between=_between(listed, *versions),
-        good=found[0].version,
-        bad=found[1].version,
+        good=is_good,
+        bad=is_bad,
     )
     addon = base.addon
     if command == "sqlite":

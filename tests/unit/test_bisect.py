@@ -294,6 +294,21 @@ def test_releases_of_one_abi_share_a_build_until_the_verification(
     assert any("same ABI" in note for note in result.notes)
 
 
+def test_nightlies_share_a_build_only_with_one_v8(tmp_path: Path) -> None:
+    """Main takes a new V8 without a new ABI number."""
+
+    def of(version: str, v8: str) -> Environment:
+        build = node(tmp_path, version)
+        return environment_of(msgspec.structs.replace(build, versions={**build.versions, "v8": v8}))
+
+    shared = candidates_module._abi
+    assert shared(of("24.0.0", "13.6.233.8")) == shared(of("24.0.1", "13.6.233.10"))
+    first, second = (of(f"25.0.0-nightly2025060{day}abc", f"13.{day}.1.1") for day in (6, 7))
+    assert first.node.versions["modules"] == second.node.versions["modules"]
+    assert shared(first) != shared(second)
+    assert shared(first) == shared(of("25.0.0-nightly20250609abc", "13.6.1.1"))
+
+
 def test_each_step_measures_the_ends_and_the_release_interleaved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,7 +514,7 @@ def test_addon_releases_on_one_node() -> None:
     [
         ({"good": "24.3.0", "bad": "23.9.0"}, "--find fixed"),
         ({"find": "fixed"}, "leave out --find fixed"),
-        ({"bad": "23.9.0"}, "are both"),
+        ({"bad": "23.9.0"}, "--good and --bad are both 23.9.0; name two releases"),
         ({"good": "path:./out"}, "not one release"),
         ({"good": "a=23.9.0"}, "not one release"),
         ({"good": "23.9.0,23.10.0"}, "not one release"),
