@@ -131,11 +131,6 @@ class Console:
         self.close()
 
     @property
-    def broken_pipe(self) -> bool:
-        """Whether the reader of stdout went away: nothing is left to say, end with what was done."""
-        return self._out.broken
-
-    @property
     def interactive(self) -> bool:
         """Whether progress is a live line."""
         return self._rich_err.is_terminal and not self._rich_err.is_dumb_terminal and not self._quiet
@@ -196,7 +191,7 @@ class Console:
     def result(self, what: RenderableType) -> None:
         """Write the result to stdout: a string as it is, anything else laid out by rich.
 
-        A reader that went away is no error; see `broken_pipe`.
+        A reader that went away is no error: nothing is left to say, the command ends with what was done.
 
         Raises:
             HostUnfitError: it went into a file, and not all of it fits on the disk.

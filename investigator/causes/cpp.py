@@ -17,7 +17,6 @@ MAX_HEAD: Final = 4_000
 """Tokens of one declaration head; what is longer is a table of data."""
 _MARKER: Final = re.compile(r'#\s*(?:line\s+)?(\d{1,9})\s+"((?:[^"\\]|\\.){1,4096})"')
 _DEFINE: Final = re.compile(r"#\s*define\s+([A-Za-z_]\w*)(.*)", re.DOTALL)
-_UNDEF: Final = re.compile(r"#\s*undef\s+([A-Za-z_]\w*)")
 _INCLUDE: Final = re.compile(r'#\s*include\s*["<]([^">]{1,1024})[">]')
 _DIRECTIVE: Final = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b(.*)")
 _LINE_DIRECTIVE: Final = re.compile(r'^[ \t]*#[ \t]*(?:line[ \t]+\d|\d+[ \t]+").*$', re.MULTILINE)

@@ -8,7 +8,6 @@ is the evidence. A *binary* swap runs one build on both sides, where the addon's
 
 import difflib
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -123,22 +122,10 @@ def plan_swap(
         return package
     swapped = msgspec.structs.replace(
         environment,
-        id=f"{environment_id(environment.node, package, environment.flavor)}",
+        id=environment_id(environment.node, package, environment.flavor),
         addon=package,
     )
     return PathSwap(direction=direction, environment=swapped, regions=tuple(regions), patch=patch)
-
-
-def swapped_package(package: AddonPackage, region: SourceRegion, side: Side) -> AddonPackage | NoSwap:
-    """The package with one region taking `side`'s branch on every Node, whatever its condition says.
-
-    Give the regions of `linked` to `plan_swap` instead where several hang together.
-    """
-    patch = swap_patch(package, (region,), side)
-    if isinstance(patch, NoSwap):
-        return patch
-    with tempfile.TemporaryDirectory(prefix="investigate-swap-") as folder:
-        return _patched(package, patch, Path(folder) / "swap.patch")
 
 
 def _patched(package: AddonPackage, patch: str, file: Path) -> AddonPackage | NoSwap:

@@ -8,7 +8,7 @@ import numpy as np
 
 from investigator.attribution.layers import Layer
 from investigator.profiling.classify import classify, kind_of
-from investigator.profiling.stacks import Frame, Stack, Stacks, added
+from investigator.profiling.stacks import Frame, Stack, Stacks
 from investigator.stats.intervals import interval
 
 CONFIDENCE = 0.95
@@ -100,13 +100,6 @@ def own_samples(stacks: Stacks) -> Counter[Key]:
 def worker_of(stack: Stack) -> Frame:
     """The innermost frame that is not libc or a nameless stub."""
     return next((f for f in reversed(stack.frames) if kind_of(f) != "transparent"), stack.frames[-1])
-
-
-def largest_stacks(profiles: Sequence[Stacks], layer: Layer, limit: int = 5) -> tuple[tuple[Stack, int], ...]:
-    """The most frequent stacks of a layer over all rounds: evidence to show."""
-    total = added(profiles)
-    chosen = [(s, n) for s, n in total.items() if s.thread == "main" and classify(s) == layer]
-    return tuple(sorted(chosen, key=lambda item: (-item[1], item[0]))[:limit])
 
 
 def _shares(own: Counter[Key]) -> dict[Key, float]:

@@ -389,23 +389,34 @@ def unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AddonPackage:
     return package(directory)
 
 
-def test_a_swap_is_an_ordinary_patched_package(unpacked: AddonPackage) -> None:
-    swapped = swap.swapped_package(unpacked, found()["src/rows.cpp:1"], "baseline")
+def swapped_to(side: swap.Side, addon: AddonPackage, folder: Path) -> AddonPackage | swap.NoSwap:
+    """The package with the rows of `side` on every Node."""
+    wanted = environment("24.11.1", addon)
+    planned = swap.plan_swap([found()["src/rows.cpp:1"]], "old_on_new", wanted, side, folder)
+    if isinstance(planned, swap.NoSwap):
+        return planned
+    assert planned.environment.id != wanted.id
+    assert planned.environment.addon is not None
+    return planned.environment.addon
+
+
+def test_a_swap_is_an_ordinary_patched_package(unpacked: AddonPackage, tmp_path: Path) -> None:
+    swapped = swapped_to("baseline", unpacked, tmp_path)
     assert isinstance(swapped, AddonPackage)
     assert swapped.patch_sha256 is not None
     assert swapped.directory is not None
     assert (swapped.directory / "src/rows.cpp").read_text().startswith("#if 1 // swapped")
     assert unpacked.directory is not None
     assert (unpacked.directory / "src/rows.cpp").read_text().startswith("#if !defined")
-    reverse = swap.swapped_package(unpacked, found()["src/rows.cpp:1"], "candidate")
+    reverse = swapped_to("candidate", unpacked, tmp_path)
     assert isinstance(reverse, AddonPackage)
     assert reverse.patch_sha256 != swapped.patch_sha256
 
 
-def test_a_source_that_changed_since_is_a_reason(unpacked: AddonPackage) -> None:
+def test_a_source_that_changed_since_is_a_reason(unpacked: AddonPackage, tmp_path: Path) -> None:
     assert unpacked.directory is not None
     (unpacked.directory / "src/rows.cpp").write_text("int nothing;\n")
-    no = swap.swapped_package(unpacked, found()["src/rows.cpp:1"], "baseline")
+    no = swapped_to("baseline", unpacked, tmp_path)
     assert isinstance(no, swap.NoSwap)
     assert "no #if any more" in no.reason
 

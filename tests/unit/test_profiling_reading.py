@@ -20,7 +20,7 @@ from investigator.profiling import profiler as profilers
 from investigator.profiling import reading as readings
 from investigator.profiling.classify import layers_of
 from investigator.profiling.exports import collapsed, difference, speedscope
-from investigator.profiling.growth import largest_stacks, own_samples, symbol_growth
+from investigator.profiling.growth import own_samples, symbol_growth
 from investigator.profiling.profiler import Profiler, Taken, V8Session, choose_profiler
 from investigator.profiling.reading import ProfileReading, profile_invocation, read_profile
 from investigator.profiling.samples import UnusableError, Window
@@ -262,7 +262,6 @@ def test_what_changed_least_is_cut_off() -> None:
 def test_own_samples_are_of_the_main_thread() -> None:
     own = own_samples({WRITING: 2, SWEEPING: 3, BROKEN: 4})
     assert own == Counter({(WRITING.frames[-1], "boundary"): 2})
-    assert largest_stacks([{WRITING: 2, COPYING: 5}, {WRITING: 4}], "boundary", 1) == ((WRITING, 6),)
 
 
 # -- exports ----------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ import msgspec
 from typer.main import get_command
 
 from investigator.cli import app
-from investigator.report.fields import field_table
 from investigator.report.summary import Summary, SummaryComparison
 from investigator.samples import Sample
+from tests.fields import field_table
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

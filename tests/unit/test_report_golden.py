@@ -13,11 +13,11 @@ import pytest
 
 from investigator.console import Console
 from investigator.report import markdown
-from investigator.report.fields import field_table
 from investigator.report.shapes import View
 from investigator.report.summary import Summary, SummaryComparison, encode_summary, summary
 from investigator.report.terminal import TerminalReport
 from investigator.report.view import build_view
+from tests.fields import field_table
 from tests.unit import report_synthetic as synthetic
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -9,7 +9,7 @@ from investigator.analysis import Analysis
 from investigator.build import AddonBuild, BuildFailure
 from investigator.plan import Failure
 from investigator.report import summary as module
-from investigator.report.fields import field_table
+from tests.fields import field_table
 from tests.unit import report_synthetic as synthetic
 
 STRUCTS = (
