@@ -4,14 +4,14 @@ Environments make the same calls in a pass, but not equally many passes (the bas
 did is told for one warm pass of every operation, the mean over all passes of each.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+import pandas as pd
 
 from investigator.invoke import read_events
 from investigator.measure import Calibration, RoundRecord
 from investigator.protocol import Event, Hello, Pass
-from investigator.samples import Sample
 from investigator.store import RunFolder
 
 MOST_KINDS = 16
@@ -63,17 +63,14 @@ def collector_facts(
     return {name: seen.get(name, Seen()).facts(calibration.gc_accounting_ns.get(name)) for name in names}
 
 
-def accounting_share(facts: dict[str, CollectorFacts], rows: Sequence[Sample]) -> float | None:
+def accounting_share(facts: Mapping[str, CollectorFacts], table: pd.DataFrame) -> float | None:
     """Largest share of the warm time of an operation that its accounting took; None where nobody knows."""
     shares = []
     for identifier, found in facts.items():
-        if found.gc_accounting_ns is None:
-            continue
-        own = [row for row in rows if row.environment == identifier and row.phase == "pass"]
-        for op in {row.op for row in own}:
-            passes = [row for row in own if row.op == op]
-            collections = sum(row.gc_count for row in passes)
-            shares.append(collections * found.gc_accounting_ns / sum(row.wall_ns for row in passes))
+        if found.gc_accounting_ns is not None:
+            own = table[(table["environment"] == identifier) & (table["phase"] == "pass")]
+            sums = own.groupby("op")[["gc_count", "wall_ns"]].sum()
+            shares += (sums["gc_count"] * found.gc_accounting_ns / sums["wall_ns"]).tolist()
     return max(shares, default=None)
 
 

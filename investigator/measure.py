@@ -19,7 +19,7 @@ from investigator.invoke import Result, Surroundings, invoke
 from investigator.native import HostReading
 from investigator.observer import Observer
 from investigator.plan import Failure, Invocation, Pace, Plan, schedule
-from investigator.samples import clean_passes, samples_from_events
+from investigator.samples import clean_passes, columns_from_events
 from investigator.store import RunFolder
 
 ROUND_SCHEMA = 1
@@ -378,7 +378,7 @@ def _disturbed_ops(plan: Plan, result: Result) -> tuple[str, ...]:
 
 def _clean_passes(plan: Plan, result: Result) -> dict[str, int]:
     families = {operation.name: operation.family for operation in plan.operations}
-    return clean_passes(samples_from_events(result.invocation, families, result.events, result.steal_pct))
+    return clean_passes(columns_from_events(result.invocation, families, result.events, result.steal_pct))
 
 
 def _measured(first: Sequence[Result], again: Sequence[Result]) -> tuple[Measured, ...]:

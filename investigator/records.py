@@ -14,19 +14,8 @@ from investigator.protocol import Event
 from investigator.store import TOOL, RunFolder
 
 
-def read_samples(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) -> tuple[samples.Sample, ...]:
-    """All passes of all finished rounds."""
-    family_of = {operation.name: operation.family for operation in plan.operations}
-    return tuple(
-        row
-        for measured, events in _events(folder, records)
-        for row in samples.samples_from_events(measured.invocation, family_of, events, measured.steal_pct)
-        if row.op not in measured.superseded
-    )
-
-
 def read_table(folder: RunFolder, plan: Plan, records: Sequence[RoundRecord]) -> pd.DataFrame:
-    """The same as a table with the columns of `samples.Sample`, ``disturbed`` marked over all processes.
+    """All passes of these rounds: the columns of `samples.Sample`, ``disturbed`` marked over all processes.
 
     Raises:
         StoredFileError: a file of events is damaged.

@@ -22,7 +22,7 @@ from investigator.nodes.platform import PlatformFacts
 from investigator.plan import Plan
 from investigator.prepare import PLAN_SCHEMA, StoredPlan
 from investigator.protocol import Hello
-from investigator.records import analyse_table, read_samples, read_table
+from investigator.records import analyse_table, read_table
 from investigator.report import junit, markdown
 from investigator.report.commands import command_line
 from investigator.report.page import page
@@ -289,18 +289,18 @@ def _shown(path: Path) -> str:
 def with_costs(record: RunRecord, folder: RunFolder, plan: Plan, harness_cpu_share: float) -> RunRecord:
     """Add what the measuring itself cost; `harness_cpu_share` is of this process, of its own rounds."""
     records = measure.read_rounds(folder)
-    rows = read_samples(folder, plan, records)
+    table = read_table(folder, plan, records)
     rounds_s = sum(r.elapsed_s for r in records)
     calibration = folder.read_json("calibration.json", "calibration", measure.CALIBRATION_SCHEMA, Calibration)
     collectors = collector_facts(folder, calibration, records)
-    share = accounting_share(collectors, rows)
+    share = accounting_share(collectors, table)
     return msgspec.structs.replace(
         record,
         addon_versions=_library_versions(folder, records),
         collectors=collectors,
         gc_accounting_share=None if share is None else round(share, 6),
         measuring_s=round(rounds_s, 1),
-        timed_share=round(sum(row.wall_ns for row in rows) / 1e9 / rounds_s, 3) if rounds_s else None,
+        timed_share=round(float(table["wall_ns"].sum()) / 1e9 / rounds_s, 3) if rounds_s else None,
         harness_cpu_share=round(harness_cpu_share, 4),
     )
 

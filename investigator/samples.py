@@ -1,6 +1,6 @@
 """Raw events to the table of samples: one row a pass, units in the column names."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
@@ -88,6 +88,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time of the main thread inside collections; -1 where no probe read it."""
 
 
+Columns = dict[str, NDArray[Any]]
+"""Passes by column of `Sample`."""
+
 _MARKED_BY = (
     "op",
     "phase",
@@ -105,27 +108,9 @@ COLUMN_TYPES: dict[str, str] = {
 """Column of measurements.csv -> pandas type, in the order of the file."""
 
 
-def samples_from_events(
-    invocation: Invocation, family_of: Mapping[str, str], events: Sequence[Event], steal_pct: float
-) -> tuple[Sample, ...]:
-    """The passes of one invocation, cold ones included; other events are skipped.
-
-    Marks are made with what this one process shows (`disturbed`); `remark` makes them again once the usual
-    ratio of an operation is known from all processes.
-    """
-    columns = columns_from_events(invocation, family_of, events, steal_pct)
-    if not len(columns["op"]):
-        return ()
-    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-    return tuple(
-        Sample(**dict(zip(columns, row, strict=True)), disturbed=mark)
-        for row, mark in zip(rows, _marks(columns).tolist(), strict=True)
-    )
-
-
 def columns_from_events(
     invocation: Invocation, family_of: Mapping[str, str], events: Sequence[Event], steal_pct: float
-) -> dict[str, NDArray[Any]]:
+) -> Columns:
     """The passes of one invocation by column of `Sample`, in its order; ``disturbed`` is left out.
 
     Arrays, because a million passes take a fifth of the memory of lists of numbers.
@@ -219,12 +204,7 @@ def disturbed(
     return np.asarray(waits | switched | (steal_pct > STEAL_LIMIT_PCT), dtype=np.bool_)
 
 
-def remark(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with ``disturbed`` made anew from the passes of all processes together."""
-    return frame.assign(disturbed=_marks({name: frame[name].to_numpy() for name in _MARKED_BY}))
-
-
-def _marks(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+def _marks(columns: Columns) -> NDArray[np.bool_]:
     return disturbed(
         op=columns["op"],
         cold=columns["phase"] == "cold",
@@ -235,29 +215,16 @@ def _marks(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
     )
 
 
-def clean_passes(samples: Iterable[Sample]) -> dict[str, int]:
-    """Undisturbed warm passes of each operation: a cell with fewer than three is measured again."""
-    counts: dict[str, int] = {}
-    for sample in samples:
-        if sample.phase == "pass":
-            counts[sample.op] = counts.get(sample.op, 0) + (not sample.disturbed)
-    return counts
+def clean_passes(columns: Columns) -> dict[str, int]:
+    """Undisturbed warm passes of each operation of one process: one with fewer than three is measured again.
+
+    Marks are made with what this process alone shows; `joined` makes them with all that are known.
+    """
+    warm, clean = columns["phase"] == "pass", ~_marks(columns)
+    return {str(op): int(clean[warm & (columns["op"] == op)].sum()) for op in np.unique(columns["op"][warm])}
 
 
-def to_frame(samples: Sequence[Sample]) -> pd.DataFrame:
-    """The table, one row a sample and one column a field, typed also when there is no row."""
-    columns = (
-        zip(*map(msgspec.structs.astuple, samples), strict=True) if samples else ([] for _ in COLUMN_TYPES)
-    )
-    return pd.DataFrame(
-        {
-            name: pd.Series(column, dtype=kind)
-            for (name, kind), column in zip(COLUMN_TYPES.items(), columns, strict=True)
-        }
-    )
-
-
-def joined(parts: Sequence[dict[str, NDArray[Any]]]) -> pd.DataFrame:
+def joined(parts: Sequence[Columns]) -> pd.DataFrame:
     """The table of many invocations, from their columns, with ``disturbed`` marked over all of them.
 
     Goes column by column and empties `parts`: a million passes never exist twice, nor as objects.
@@ -267,7 +234,9 @@ def joined(parts: Sequence[dict[str, NDArray[Any]]]) -> pd.DataFrame:
         if name != "disturbed":
             none = np.empty(0, object if kind == "str" else kind)
             columns[name] = pd.Series(np.concatenate([none, *(part.pop(name) for part in parts)]), dtype=kind)
-    return remark(pd.DataFrame(columns, copy=False))[list(COLUMN_TYPES)]
+    frame = pd.DataFrame(columns, copy=False)
+    marked = frame.assign(disturbed=_marks({name: frame[name].to_numpy() for name in _MARKED_BY}))
+    return marked[list(COLUMN_TYPES)]
 
 
 def to_csv(frame: pd.DataFrame, target: Path | IO[str]) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pandas as pd
 
 from investigator import samples
 from investigator.analysis import Analysis
@@ -12,7 +13,7 @@ from investigator.operations import Family, Operation
 from investigator.plan import Environment, Failure, Plan
 from investigator.report.summary import Summary, encode_summary, summary
 from investigator.results import RunRecord
-from investigator.samples import Sample
+from investigator.samples import COLUMN_TYPES, Sample
 from investigator.spec import Spec, dump_spec
 from investigator.store import RunFolder
 from investigator.stored_run import StoredRun
@@ -133,6 +134,11 @@ def _sample(
     )
 
 
+def frame_of(rows: Sequence[Sample]) -> pd.DataFrame:
+    """The rows as a table with the types of measurements.csv."""
+    return pd.DataFrame(map(msgspec.structs.asdict, rows), columns=list(COLUMN_TYPES)).astype(COLUMN_TYPES)
+
+
 def stored(
     told: Summary,
     rows: Sequence[Sample] = (),
@@ -149,7 +155,7 @@ def stored(
         record=msgspec.structs.replace(record, run_id=told.run_id),
         summary=told,
         addon_integrity=addon_integrity or {},
-        table=samples.to_frame(rows),
+        table=frame_of(rows),
     )
 
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import pandas as pd
 import pytest
 
 from investigator.collector import Collections, CollectorFacts, Seen, accounting_share, collector_facts
 from investigator.measure import calibrate, cells_left, measure_round, read_rounds
 from investigator.protocol import Event, Gc, Pass
-from investigator.records import read_samples
-from investigator.samples import Sample
+from investigator.records import read_table
+from investigator.samples import joined
 from tests.fakes.worker_engine import WorkerEngine
 from tests.unit.test_measure import BASE, OTHER, bench_of, cost
 
@@ -26,18 +27,14 @@ def test_facts_come_from_the_processes_of_each_environment(tmp_path: Path) -> No
     for facts in (found[BASE], found[OTHER]):
         assert (facts.heap_limit_bytes, facts.semi_space_bytes) == (4 << 30, 1 << 20)
         assert facts.gc_accounting_ns == 900.0
-    rows = [
-        msgspec.structs.replace(row, gc_count=10 if row.environment == OTHER else 0)
-        for row in read_samples(bench.folder, bench.plan, records)
-    ]
-    warm = [r for r in rows if r.phase == "pass" and r.environment == OTHER]
-    largest = max(_share(warm, op) for op in {row.op for row in warm})
-    assert accounting_share(found, rows) == pytest.approx(largest)
+    table = read_table(bench.folder, bench.plan, records)
+    collected = table.assign(gc_count=[10 if name == OTHER else 0 for name in table["environment"]])
+    assert accounting_share(found, collected) == pytest.approx(largest_share(collected))
 
 
-def _share(rows: list[Sample], op: str) -> float:
-    own = [row for row in rows if row.op == op]
-    return 9_000 * len(own) / sum(row.wall_ns for row in own)
+def largest_share(table: pd.DataFrame) -> float:
+    own = table[(table["environment"] == OTHER) & (table["phase"] == "pass")]
+    return max(9_000 * len(rows) / float(rows["wall_ns"].sum()) for _, rows in own.groupby("op"))
 
 
 def test_what_was_collected_is_told_for_one_pass_of_every_operation() -> None:
@@ -113,4 +110,4 @@ def test_an_older_run_says_nothing(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, WorkerEngine(cost))
     calibration = calibrate(bench, ())
     assert collector_facts(bench.folder, calibration, ()) == {}
-    assert accounting_share({BASE: CollectorFacts()}, ()) is None
+    assert accounting_share({BASE: CollectorFacts()}, joined([])) is None

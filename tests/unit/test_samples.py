@@ -1,6 +1,7 @@
 """Events to rows, the marks of disturbed passes, and the CSV file."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +15,16 @@ from investigator.plan import Invocation
 from investigator.protocol import Begin, Done, Event, Gc, Pass
 from investigator.samples import (
     COLUMN_TYPES,
+    Columns,
     Sample,
     clean_passes,
+    columns_from_events,
     disturbed,
     from_csv,
-    remark,
-    samples_from_events,
+    joined,
     to_csv,
-    to_frame,
 )
+from tests.unit.stored_synthetic import frame_of
 
 INVOCATION = Invocation(
     round=3,
@@ -32,7 +34,7 @@ INVOCATION = Invocation(
     group="sqlite",
     operations=("select_point", "insert_row"),
 )
-FAMILIES = {"select_point": "sqlite", "insert_row": "sqlite", "null": "js"}
+FAMILIES = {"select_point": "sqlite", "insert_row": "sqlite", "delete_row": "sqlite"}
 MS = 1_000_000
 
 
@@ -65,8 +67,12 @@ def timed(
     )
 
 
-def marks(passes: list[Pass], steal_pct: float = 0.0) -> list[bool]:
-    return [s.disturbed for s in samples_from_events(INVOCATION, FAMILIES, passes, steal_pct)]
+def columns(events: Sequence[Event], steal_pct: float = 0.0) -> Columns:
+    return columns_from_events(INVOCATION, FAMILIES, events, steal_pct)
+
+
+def marks(passes: Sequence[Event], steal_pct: float = 0.0) -> list[bool]:
+    return [bool(mark) for mark in joined([columns(passes, steal_pct)])["disturbed"]]
 
 
 def test_only_passes_become_rows_and_units_are_nanoseconds() -> None:
@@ -82,7 +88,7 @@ def test_only_passes_become_rows_and_units_are_nanoseconds() -> None:
         timed(phase="cold", wall_ms=1.0, cpu_ms=1.0),
         Done(wall_ns=1),
     ]
-    warm, cold = samples_from_events(INVOCATION, FAMILIES, events, 0.5)
+    warm, cold = joined([columns(events, 0.5)]).itertuples()
     assert (warm.round, warm.position, warm.environment, warm.twin) == (3, 2, "node24.11.1+bsm12.11.1", False)
     assert (warm.cpu_user_ns, warm.cpu_system_ns) == (36 * MS, 4 * MS)
     assert (warm.gc_pause_ns, warm.gc_count) == (6010, 10)
@@ -91,7 +97,7 @@ def test_only_passes_become_rows_and_units_are_nanoseconds() -> None:
 
 
 def test_no_events_no_rows() -> None:
-    assert samples_from_events(INVOCATION, FAMILIES, [], 0.0) == ()
+    assert len(joined([columns([])])) == len(joined([])) == 0
 
 
 def test_wall_beyond_cpu_marks_a_pass() -> None:
@@ -134,10 +140,11 @@ def test_steal_marks_the_whole_invocation() -> None:
 
 
 def test_a_process_that_waited_throughout_is_marked_once_others_are_known() -> None:
-    calm = samples_from_events(INVOCATION, FAMILIES, [timed(index=i) for i in range(6)], 0.0)
-    held_up = samples_from_events(INVOCATION, FAMILIES, [timed(index=i, wall_ms=60.0) for i in range(6)], 0.0)
-    assert not any(s.disturbed for s in held_up)
-    assert remark(to_frame([*calm, *held_up]))["disturbed"].tolist() == [False] * 6 + [True] * 6
+    calm = [timed(index=i) for i in range(6)]
+    held_up = [timed(index=i, wall_ms=60.0) for i in range(6)]
+    assert not any(marks(held_up))
+    together = joined([columns(calm), columns(held_up)])
+    assert together["disturbed"].tolist() == [False] * 6 + [True] * 6
 
 
 def test_passes_without_any_cpu_time_do_not_break_the_rule() -> None:
@@ -157,9 +164,11 @@ def test_passes_without_any_cpu_time_do_not_break_the_rule() -> None:
 
 
 def test_clean_passes_are_counted_per_operation() -> None:
-    events = [timed(phase="cold"), timed(), timed(index=1, wall_ms=90.0), timed("insert_row")]
-    found = samples_from_events(INVOCATION, FAMILIES, events, 0.0)
-    assert clean_passes(found) == {"select_point": 1, "insert_row": 1}
+    held_up = timed("delete_row", switches=9)
+    events = [timed(phase="cold"), timed(), timed(index=1, wall_ms=90.0), timed("insert_row"), held_up]
+    found = clean_passes(columns(events))
+    assert found == {"select_point": 1, "insert_row": 1, "delete_row": 0}
+    assert clean_passes(columns([])) == {}
 
 
 # -- the CSV file -----------------------------------------------------------------------------------------
@@ -183,14 +192,14 @@ ROWS = st.builds(
 
 @given(st.lists(ROWS, max_size=5))
 def test_csv_round_trip(rows: list[Sample]) -> None:
-    frame = to_frame(rows)
+    frame = frame_of(rows)
     text = io.StringIO()
     to_csv(frame, text)
     pd.testing.assert_frame_equal(from_csv(io.StringIO(text.getvalue())), frame)
 
 
 def test_one_plain_pandas_line_reads_the_file(tmp_path: Path) -> None:
-    frame = to_frame(samples_from_events(INVOCATION, FAMILIES, [timed()], 0.0))
+    frame = joined([columns([timed()])])
     to_csv(frame, tmp_path / "measurements.csv")
     plain = pd.read_csv(tmp_path / "measurements.csv")
     assert list(plain.columns) == list(COLUMN_TYPES)
