@@ -125,6 +125,19 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     that more rounds would not: from 8 rounds it is too dark (in A/A runs it gave up 3 of 20 cells, two of
     which other runs decided with 16)."""
 
+    def pairs(self, phase: Phase = "warm") -> tuple[Comparison, ...]:
+        """The candidates against the baseline in one phase, in the order of the tables."""
+        return against_baseline(self.comparisons, phase)
+
+    def pair(self, op: str, candidate: str) -> Comparison | None:
+        """The warm comparison of one operation with the baseline; None where it could not be made."""
+        return next((c for c in self.pairs() if (c.op, c.candidate) == (op, candidate)), None)
+
+
+def against_baseline(comparisons: Sequence[Comparison], phase: Phase = "warm") -> tuple[Comparison, ...]:
+    """Those of candidates with the baseline in one phase: the others are of twins or predecessors."""
+    return tuple(c for c in comparisons if c.kind == "baseline" and c.phase == phase)
+
 
 FLAGS: tuple[Verdict, ...] = ("slower", "faster")
 PHASES: tuple[Phase, ...] = ("warm", "cold")
@@ -455,7 +468,7 @@ def _controls(plan: Plan, comparisons: Sequence[Comparison], host_ns: Sequence[f
     yield from _twin_control([c for c in comparisons if c.kind == "twin" and c.phase == "warm"])
     yield from _engine_control(
         plan,
-        [c for c in comparisons if c.kind == "baseline" and c.phase == "warm" and c.family == "js"],
+        [c for c in against_baseline(comparisons) if c.family == "js"],
     )
 
 
@@ -548,10 +561,10 @@ def headline(plan: Plan, comparisons: Sequence[Comparison]) -> str:
     Only warm pairs with the baseline count, and only families of which something was planned.
     """
     names = full_names(plan.environments, plan.spec.axis)
-    candidates = [environment.id for environment in plan.environments if environment.id != plan.baseline]
+    candidates = [environment.id for environment in plan.candidates]
     if not candidates:
         return f"Only {names[plan.baseline]} was measured: there is nothing to compare it with."
-    pairs = [c for c in comparisons if c.kind == "baseline" and c.phase == "warm"]
+    pairs = against_baseline(comparisons)
     return " ".join(
         _sentence(plan, names, candidate, [c for c in pairs if c.candidate == candidate])
         for candidate in candidates

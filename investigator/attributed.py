@@ -146,8 +146,7 @@ def _again(folder: RunFolder, explained: Explained) -> _Again:
     records = measure.read_rounds(folder)
     table = read_table(folder, plan, records)
     analysis = analyse_table(plan, calibration, records, table)
-    pairs = [c for c in analysis.comparisons if c.op == op and c.kind == "baseline" and c.phase == "warm"]
-    usable = [c for c in pairs if c.verdict != "invalid" and c.rounds > 0]
+    usable = [c for c in analysis.pairs() if c.op == op and c.verdict != "invalid" and c.rounds > 0]
     return _Again(
         comparison=usable[0] if usable else None,
         table=table[table["phase"] == "pass"],

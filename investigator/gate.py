@@ -29,7 +29,7 @@ def exit_code(spec: Spec, analysis: Analysis, validation: Validation | None = No
         return _EXIT_OF[validation.outcome]
     if spec.fail_on == "none":
         return EXIT_OK
-    pairs = [c for c in analysis.comparisons if c.kind == "baseline" and c.phase == "warm"]
+    pairs = analysis.pairs()
     if any(c.finding and c.verdict == "slower" for c in pairs):
         return EXIT_GATE_FAILED
     if analysis.failures or not pairs or any(_could_be_slower(c, spec.finding_pct) for c in pairs):

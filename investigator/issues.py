@@ -183,9 +183,9 @@ def _pair(analysis: Analysis, op: str, candidate: str, phase: str = "warm") -> C
 
 
 def _others(analysis: Analysis, comparison: Comparison) -> Iterator[Comparison]:
-    for other in analysis.comparisons:
+    for other in analysis.pairs():
         same = (other.op, other.candidate) == (comparison.op, comparison.candidate)
-        if other.kind == "baseline" and other.phase == "warm" and not same:
+        if not same:
             yield other
 
 

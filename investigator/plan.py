@@ -81,6 +81,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Identifier of the baseline environment."""
     operations: tuple[Operation, ...]
 
+    @property
+    def candidates(self) -> tuple[Environment, ...]:
+        """The environments that are compared with the baseline, in their order."""
+        return tuple(environment for environment in self.environments if environment.id != self.baseline)
+
     def operation(self, name: str) -> Operation:
         """The operation of that name."""
         return next(operation for operation in self.operations if operation.name == name)

@@ -109,8 +109,7 @@ def _affordable(
 
 def _estimates(plan: Plan, analysis: Analysis) -> tuple[Estimate, ...]:
     names = short_names(plan.environments, plan.spec.axis)
-    pairs = [c for c in analysis.comparisons if c.kind == "baseline" and c.phase == "warm"]
-    pairs.sort(key=lambda c: -abs(c.wall.change_pct))
+    pairs = sorted(analysis.pairs(), key=lambda c: -abs(c.wall.change_pct))
     return tuple(
         Estimate(op=c.op, candidate=names.get(c.candidate, c.candidate), change_pct=c.wall.change_pct)
         for c in pairs

@@ -175,7 +175,7 @@ def _candidate(folder: RunFolder, plan: Plan, named: str | None) -> str:
         UsageError: there is none, or it fits several.
     """
     typed = dict(zip((e.id for e in plan.environments), plan.spec.items, strict=False))
-    others = [e for e in plan.environments if e.id != plan.baseline]
+    others = plan.candidates
     items = [typed.get(e.id, "") for e in others]
     if not others:
         raise UsageError(f"{folder.name} measured one environment; there is nothing to compare it with.")

@@ -60,7 +60,7 @@ def build_view(
             _environment(plan, environment, names, facts) for environment in plan.environments
         ),
         baseline=baseline,
-        candidates=tuple(names[environment.id] for environment in wording.candidates(plan)),
+        candidates=tuple(names[environment.id] for environment in plan.candidates),
         warm=_families(plan, analysis, names, failures, "warm"),
         cold=_families(plan, analysis, names, failures, "cold"),
         cold_differs=tuple(_cold_differs(analysis, names)),
@@ -199,13 +199,13 @@ def _families(
         if cell.family != "host":  # a control, told among the controls
             family_of.setdefault(cell.op, cell.family)
     cells = {(cell.op, cell.environment): cell for cell in analysis.cells}
-    pairs = {(pair.op, pair.candidate): pair for pair in wording.baseline_pairs(analysis, phase)}
+    pairs = {(pair.op, pair.candidate): pair for pair in analysis.pairs(phase)}
     if phase == "cold" and not pairs:
         return ()
     failed = {(failure.environment, failure.op) for failure in failures}
 
     def row(op: str) -> RowView:
-        own = [pairs.get((op, environment.id)) for environment in wording.candidates(plan)]
+        own = [pairs.get((op, environment.id)) for environment in plan.candidates]
         return RowView(
             op=short_text(op, OPERATION_NAME_LIMIT),
             cells=tuple(
@@ -276,8 +276,8 @@ def _changes(
 
 
 def _cold_differs(analysis: Analysis, names: Mapping[str, str]) -> Iterator[tuple[ChangeView, ChangeView]]:
-    warm = {(pair.op, pair.candidate): pair for pair in wording.baseline_pairs(analysis, "warm")}
-    for cold in wording.baseline_pairs(analysis, "cold"):
+    warm = {(pair.op, pair.candidate): pair for pair in analysis.pairs()}
+    for cold in analysis.pairs("cold"):
         partner = warm.get((cold.op, cold.candidate))
         if partner is not None and tells_more(cold, partner):
             yield change_view(cold, names), change_view(partner, names)

@@ -7,7 +7,6 @@ import msgspec
 
 from investigator import units
 from investigator.analysis import Analysis, Comparison, Verdict
-from investigator.arms import Phase
 from investigator.build import AddonBuild, BuildFailure
 from investigator.naming import addon_name, node_name
 from investigator.plan import Environment, Plan
@@ -47,16 +46,6 @@ _FAMILY_TITLES = {
 }
 
 
-def candidates(plan: Plan) -> tuple[Environment, ...]:
-    """List the environments that are compared with the baseline, in the order of the plan."""
-    return tuple(environment for environment in plan.environments if environment.id != plan.baseline)
-
-
-def baseline_pairs(analysis: Analysis, phase: Phase) -> tuple[Comparison, ...]:
-    """List the comparisons with the baseline in one phase."""
-    return tuple(p for p in analysis.comparisons if p.kind == "baseline" and p.phase == phase)
-
-
 def family_order(families: Iterable[str]) -> tuple[str, ...]:
     """Put families into the order of the report: known ones as listed here, others by name."""
     present = set(families)
@@ -91,7 +80,7 @@ def summary_lines(
     baseline = [describe(e, names) for e in plan.environments if e.id == plan.baseline]
     lines = (
         ("baseline", "; ".join(baseline)),
-        ("candidates", "; ".join(describe(e, names) for e in candidates(plan))),
+        ("candidates", "; ".join(describe(e, names) for e in plan.candidates)),
         ("Node", _node_line(plan)),
         ("addon", _addon_line(plan)),
         ("measured", ", ".join(_measured(analysis, facts))),
@@ -181,7 +170,7 @@ def next_commands(
         with_patch(plan.spec, lambda name: f"{folder}/{name}"),
         workloads=tuple(f"{folder}/{name}" for name in plan.spec.workloads),
     )
-    warm = baseline_pairs(analysis, "warm")
+    warm = analysis.pairs()
     undecided = dict.fromkeys(p.op for p in warm if p.verdict == "undecided" and p.rounds_needed is not None)
     findings = dict.fromkeys(p.op for p in warm if p.finding)
     yield "show this again", shlex.join(["investigate", "show", folder])
@@ -264,7 +253,7 @@ def _engine_name(facts: ReportFacts) -> str:
 
 
 def _confidence(analysis: Analysis) -> str:
-    confidences = sorted(pair.wall.confidence for pair in baseline_pairs(analysis, "warm"))
+    confidences = sorted(pair.wall.confidence for pair in analysis.pairs())
     if not confidences:
         return units.MISSING
     ends = [units.format_percent(100 * end, signed=False) for end in (confidences[0], confidences[-1])]

@@ -99,14 +99,7 @@ def judge(
         attributions: of the screen's findings; others are passed over.
         elapsed_s: what the trial cost.
     """
-    found = next(
-        (
-            c
-            for c in analysis.comparisons
-            if (c.op, c.candidate, c.kind, c.phase) == (trial.op, candidate, "baseline", "warm")
-        ),
-        None,
-    )
+    found = analysis.pair(trial.op, candidate)
     told = next((a for a in attributions if (a.op, a.candidate) == (trial.op, candidate)), None)
     failed = next((f.reason for f in analysis.failures if f.environment == candidate), "")
     planted = place_of(trial).layer

@@ -114,25 +114,17 @@ def _measure(
 
 
 def _rate(finished: Finished, place: Place, op: str, millionths: int) -> Rate:
-    candidate = identifiers(finished.stored)[place.name]
-    wall = next(
-        (
-            c.wall
-            for c in finished.analysis.comparisons
-            if (c.op, c.candidate, c.kind, c.phase) == (op, candidate, "baseline", "warm")
-        ),
-        None,
-    )
-    if wall is None:
+    pair = finished.analysis.pair(op, identifiers(finished.stored)[place.name])
+    if pair is None:
         reason = next((f.reason for f in finished.analysis.failures), "it was not measured")
         raise HostUnfitError(f"the pilot of {place.name} on {op} has no result: {reason}")
     return Rate(
         place=place.name,
         op=op,
         millionths=millionths,
-        change_pct=wall.change_pct,
-        ci_low_pct=wall.ci_low_pct,
-        ci_high_pct=wall.ci_high_pct,
+        change_pct=pair.wall.change_pct,
+        ci_low_pct=pair.wall.ci_low_pct,
+        ci_high_pct=pair.wall.ci_high_pct,
     )
 
 

@@ -40,13 +40,12 @@ def choose(plan: Plan, analysis: Analysis, op: str | None = None, candidate: str
     Raises:
         UsageError: there is no such operation or candidate, or it has no finding.
     """
-    pairs = [c for c in analysis.comparisons if c.kind == "baseline" and c.phase == "warm"]
+    pairs = analysis.pairs()
     if candidate is not None:
-        others = [e for e in plan.environments if e.id != plan.baseline]
-        if not others:
+        if not plan.candidates:
             raise UsageError(f"{plan.run_id} compares nothing: it has one environment.")
-        wanted = find_baseline(others, candidate, plan.spec.axis, "--candidate")
-        pairs = [c for c in pairs if c.candidate == wanted]
+        wanted = find_baseline(plan.candidates, candidate, plan.spec.axis, "--candidate")
+        pairs = tuple(c for c in pairs if c.candidate == wanted)
     if op is not None:
         return Chosen(comparisons=_of_operation(plan, pairs, op), left_out=())
     findings = [c for c in pairs if c.finding]

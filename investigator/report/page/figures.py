@@ -72,9 +72,9 @@ def figures(
         evidence: what was measured for one of them.
     """
     short = short_names(plan.environments, plan.spec.axis)
-    order = [plan.baseline, *(environment.id for environment in wording.candidates(plan))]
+    order = [plan.baseline, *(environment.id for environment in plan.candidates)]
     names = {environment: short.get(environment, environment) for environment in order}
-    pairs = wording.baseline_pairs(analysis, "warm")
+    pairs = analysis.pairs()
     families = wording.family_order(pair.family for pair in pairs)
     forests = (
         forest_figure(family, [p for p in pairs if p.family == family], names, plan.spec.margin_pct)
