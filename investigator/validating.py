@@ -94,6 +94,11 @@ def validation_spec(
     build = parse_build(fix, "--fix", choices.addon)
     share = _restore(restore)
     by_addon = _by_addon(sides, node, js=js)
+    if sides[0].item == sides[1].item:
+        raise UsageError(
+            f"--baseline and --regressed are both {clean_text(sides[0].item, 80)}; between them nothing can "
+            "have got lost."
+        )
     judged = Fix(
         kind=build.kind,
         build="" if build.kind == "node" or (by_addon and build.kind == "addon") else build.item,

@@ -210,6 +210,7 @@ def test_a_share_that_is_none(restore: str) -> None:
     [
         ("24.19.0", {"baseline": "fix.diff"}, "only --fix can be a patch"),
         ("24.19.0", {"baseline": f"{ADDON}@12.11.1"}, "differ in more than one thing"),
+        ("24.19.0", {"baseline": "24.11.1"}, "both 24.11.1; between them nothing can have got lost"),
         ("24.19.0", {"node": "24.11.1"}, "--node is for addons"),
         ("./addon", {"baseline": f"{ADDON}@1.0.0", "regressed": f"{ADDON}@2.0.0"}, "--node 24.11.1"),
         (
