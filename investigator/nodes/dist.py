@@ -59,7 +59,8 @@ class _Release(msgspec.Struct, frozen=True):
     """One element of index.json; the other fields are not used."""
 
     version: str
-    lts: bool | str = False
+    lts: bool | str | None = None
+    """Null, or not there, where the site could not find out."""
     date: str = ""
 
 
@@ -125,7 +126,7 @@ class DistNodes(msgspec.Struct, frozen=True, kw_only=True):
 
 def _index(url: str) -> dict[str, bool | str]:
     """Usable versions of a mirror, with what it says about long-term support."""
-    return {version: release.lts for version, release in _releases(url).items()}
+    return {version: release.lts or False for version, release in _releases(url).items()}
 
 
 @lru_cache(maxsize=16)

@@ -567,6 +567,56 @@ def test_nightlies_of_a_site_are_bisected_by_date(site: DistSite) -> None:
     assert (found.version, found.request.location) == (names[1], site.url)
 
 
+def test_the_index_of_the_nightlies_as_it_is(site: DistSite) -> None:
+    """Sorted by version, not by date, with fields that are missing, and builds that lack a platform."""
+    platform = sources.platform_for("docker")
+    names = (
+        "24.0.0-nightly20250302ffaa00bb11",
+        "24.0.0-nightly20250411a0b1c2d3e4",
+        "25.0.0-nightly202504129876543210",
+        "25.0.0-nightly20250601deadbeef00",
+    )
+    for name in (names[0], names[1], names[3]):
+        site.publish(name, platform=platform)
+    site.publish(names[2], platform="aix-ppc64")
+    usual = {"npm": "11.3.0", "v8": "13.6.233.8", "uv": "1.50.0", "zlib": "1.3.0.1", "openssl": "3.0.16"}
+    index: list[dict[str, object]] = [
+        {
+            "version": f"v{name}",
+            "date": f"{(day := name.partition('nightly')[2])[:4]}-{day[4:6]}-{day[6:8]}",
+            "files": ["aix-ppc64", "headers", "linux-x64", "src"],
+            **usual,
+            "modules": "137",
+            "lts": False,
+            "security": False,
+        }
+        for name in (*reversed(names), "24.0.0-v8-canary20250401c0ffee0000")
+    ]
+    index[1] |= {"lts": None, "modules": None}
+    del index[2]["lts"]
+    (site.root / "index.json").write_text(json.dumps(index))
+    ends = [f"dist:{site.url}@{name}" for name in (names[0], names[3])]
+    wanted = Wanted(good=ends[0], bad=ends[1], op="json_parse", find="regression")
+    request, _spec = make_request(wanted, PLAIN, "docker", NullObserver())
+    assert [release.version for release in request.releases] == list(names)
+    assert [release.published for release in request.releases][1:3] == ["2025-04-11", "2025-04-12"]
+    with pytest.raises(UsageError, match=f"no build of Node 25.0.0-nightly202504129876543210 for {platform}"):
+        request_module.node_at(request, names[2], "docker", NullObserver())
+
+
+def test_the_first_bad_nightly_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = tuple(
+        f"{major}.0.0-nightly2025{month:02}15{month:010x}"
+        for major, month in ((24, 1), (24, 2), (24, 3), (24, 4), (25, 5), (25, 6), (25, 7))
+    )
+    monkeypatch.setitem(globals(), "VERSIONS", names)
+    laboratory = Laboratory(tmp_path, monkeypatch, slow_from(names[4]), missing=(names[5],))
+    result = laboratory.search()
+    assert (result.outcome, result.first, result.last) == ("found", names[4], names[3])
+    assert rows(result)[names[5]] in {"skipped", "not measured"}
+    assert f"{names[4]} is the first bad release" in render.markdown(result).replace("\\", "")
+
+
 def test_a_site_and_npm_do_not_mix(site: DistSite) -> None:
     wanted = Wanted(good="24.9.0", bad=f"dist:{site.url}@24.10.0", op="json_parse", find="regression")
     with pytest.raises(UsageError, match="two places"):
