@@ -6,6 +6,7 @@ import pytest
 from investigator.analysis import Analysis
 from investigator.errors import UsageError
 from investigator.plan import Plan
+from investigator.report.issue.checklist import checklist
 from investigator.report.issue.choose import backwards, choose
 from investigator.report.issue.interval import bisect_command, release_interval
 from tests.unit import issue_synthetic as made
@@ -110,7 +111,9 @@ def test_a_later_release_that_is_good_again_closes_it() -> None:
     assert interval.text.endswith("v24.19.0 is good again")
     assert release_interval(made.material()).text.endswith("v24.11.1; later ones are not in this run")
     unsure = synthetic.comparison(made.OP, "sqlite", fixed.id, (4.0, 3.0, "undecided", ""))
-    assert release_interval(msgspec.structs.replace(known, others=(unsure,))).first_fixed == ""
+    undecided = msgspec.structs.replace(known, others=(unsure,))
+    assert release_interval(undecided).first_fixed == ""
+    assert "v24.19.0 in the same interleaved run, but that cannot be told from good" in checklist(undecided)
 
 
 def test_addon_releases_have_an_interval_of_their_own() -> None:

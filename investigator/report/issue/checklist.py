@@ -10,7 +10,7 @@ from typing import Final
 from investigator import units
 from investigator.report.issue import sections
 from investigator.report.issue.again import of_run, rerun, validate
-from investigator.report.issue.interval import bisect_command, release_interval
+from investigator.report.issue.interval import bisect_command, later_undecided, release_interval
 from investigator.report.issue.material import Material
 from investigator.report.issue.method import interval_line
 from investigator.report.issue.public import code, told
@@ -156,6 +156,11 @@ def _fix(material: Material) -> str:
         return f"{told(fixed)} is good again by bisection: see above; it was not measured beside these two"
     if fixed:
         return f"{told(fixed)} in the same interleaved run: see Other comparisons"
+    later = ", ".join(told(name) for name in later_undecided(material))
+    if later:
+        return (
+            f"{later} in the same interleaved run, but that cannot be told from good: see Other comparisons"
+        )
     if material.by_addon:
         return f"{NOT_MEASURED}: there is no fix build yet"
     return f"{NOT_MEASURED}: there is no fix build yet; {code(validate(material))} judges one"

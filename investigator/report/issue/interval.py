@@ -83,6 +83,13 @@ def bisect_command(material: Material) -> str:
     return bisect(material, good, bad)
 
 
+def later_undecided(material: Material) -> tuple[str, ...]:
+    """Releases of the run after the last bad one that were measured and stay open."""
+    readings = release_interval(material).readings
+    last_bad = max((k for k, reading in enumerate(readings) if reading.says == _BAD), default=len(readings))
+    return tuple(reading.name for reading in readings[last_bad + 1 :] if reading.says == _OPEN)
+
+
 def _said(good: str, bad: str, fixed: str, *, later: bool) -> str:
     again = f"; {fixed} is good again" if fixed else "" if later else "; later ones are not in this run"
     return f"last good release measured: {good}; first bad release measured: {bad}{again}"
