@@ -231,6 +231,13 @@ def test_a_fix_that_is_out_already_is_told() -> None:
     assert "24.19.0 is good again by bisection" in text.body
 
 
+def test_a_layer_that_is_not_known_is_said_once() -> None:
+    body = compose(made.material("unknown"), "node").body
+    assert body.count("layer is not known") == 1
+    assert "Where:" not in body
+    assert "- Where: native boundary (both methods put it there" in compose(made.material(), "node").body
+
+
 def field(text: str, label: str) -> str:
     return text.split(f"### {label}\n")[1].split("\n### ", maxsplit=1)[0]
 

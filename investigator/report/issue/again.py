@@ -22,7 +22,9 @@ def rerun(material: Material, *more: str) -> str:
     else:
         versions = (*(_node_item(material, e) for e in pair), *more)
         narrowed = msgspec.structs.replace(spec, versions=versions, addon=_addon_item(material, pair[1]))
-    narrowed = msgspec.structs.replace(narrowed, baseline=None, seed=1, budget_min=_budget(spec, narrowed))
+    narrowed = msgspec.structs.replace(
+        narrowed, baseline=None, seed=1, explain=preset_of(spec).explain, budget_min=_budget(spec, narrowed)
+    )
     # A workload of the user's is measured because its file is named; --ops knows only built-in operations.
     return command_line(narrowed, ops=("none",) if is_own(material, material.op) else (material.op,))
 

@@ -259,7 +259,7 @@ def _additional(material: Material, judged: Fit) -> str:
     if not judged.fits:
         lines.append(f"**The evidence speaks against this tracker.** {told(judged.sentence)}")
     lines += [
-        f"Where: {_layer(material)}. {told(judged.sentence) if judged.fits else ''}".rstrip(),
+        _where(material, judged),
         *_named_symbols(material),
         *(f"Cause, confirmed by an experiment: {text}." for text in sections.confirmed(material)),
         *_named_rejected(material),
@@ -268,11 +268,14 @@ def _additional(material: Material, judged: Fit) -> str:
     return sections.bullets(lines)
 
 
-def _layer(material: Material) -> str:
+def _where(material: Material, judged: Fit) -> str:
+    """The layer, and what the reader of this tracker has to know of it."""
     word, found = sections.layer_word(material.layer), material.attribution
-    if found is None or material.layer in {"unknown", "mixed"}:
-        return word  # the sentence that follows has the reason
-    return f"{word} ({told(found.reason, 300)})"
+    known = found is not None and material.layer not in {"unknown", "mixed"}
+    if judged.fits and not known:
+        return told(judged.sentence)  # it says that the layer is not known, and why
+    reason = f" ({told(found.reason, 300)})" if found is not None and known else ""
+    return f"Where: {word}{reason}. {told(judged.sentence) if judged.fits else ''}".rstrip()
 
 
 def _named_symbols(material: Material) -> list[str]:
