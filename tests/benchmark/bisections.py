@@ -15,11 +15,22 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
+ADDON: Final = "better-sqlite3-multiple-ciphers"
 TEXT: Final = ("--op", "bind_text_ascii_10k")
 CASES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "first-bad": ("24.0.0", ("--good", "23.11.1", "--bad", "24.11.1", *TEXT)),
     "first-fixed": ("24.19.0", ("--find", "fixed", "--good", "24.19.0", "--bad", "24.11.1", *TEXT)),
     "long": ("24.0.0", ("--good", "22.0.0", "--bad", "24.18.1", *TEXT)),
+    # 13.0.3 does not load from 22.9.0 to 23.5.0: they offer too old a Node-API.
+    "skips": ("24.0.0", ("--good", "22.21.1", "--bad", "24.11.1", "--addon", f"{ADDON}@13.0.3", *TEXT)),
+    # 12.4.1 is the first one that makes a row at once instead of property by property.
+    "addon": (
+        "12.4.1",
+        (
+            *("--axis", "addon", "--node", "24.11.1", "--find", "fixed"),
+            *("--bad", "11.10.0", "--good", "12.11.1", "--op", "select_range"),
+        ),
+    ),
 }
 """The release that is right, and the options."""
 
