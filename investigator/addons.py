@@ -19,11 +19,11 @@ from investigator.nodes.interface import NodeBuild
 from investigator.nodes.parse import normal_range
 from investigator.observer import NullObserver, Observer
 from investigator.patches import apply_patch
+from investigator.spec import CIPHER_ADDON
 from investigator.text import clean_text
 
 AddonKind = Literal["package", "node:sqlite"]
 
-CIPHER_ADDON: Final = "better-sqlite3-multiple-ciphers"
 NODE_SQLITE: Final = "node:sqlite"
 _CACHE_KIND: Final = "addons"
 _KEY_FILES: Final = ("package/**/*", "addon.json")
@@ -70,7 +70,7 @@ class AddonPackage(msgspec.Struct, frozen=True, kw_only=True):
     def short(self) -> str:
         """Short form for environment identifiers: ``bsm12.11.1``, ``bs312.4.1``, ``nodesqlite``."""
         prefix = {
-            "better-sqlite3-multiple-ciphers": "bsm",
+            CIPHER_ADDON: "bsm",
             "better-sqlite3": "bs3-",
             "node:sqlite": "nodesqlite",
         }.get(self.name, f"{self.name}-")

@@ -6,9 +6,9 @@ is the release of the addon.
 
 from collections.abc import Sequence
 
-from investigator.addons import CIPHER_ADDON, AddonPackage
+from investigator.addons import AddonPackage
 from investigator.plan import Environment
-from investigator.spec import Axis
+from investigator.spec import CIPHER_ADDON, Axis
 from investigator.text import short_text
 
 NAME_LIMIT = 40

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from investigator.errors import UsageError
+from investigator.spec import Command
 
 Family = Literal["sqlite", "js", "boundary", "core", "host"]
 
@@ -177,7 +178,7 @@ def find(name: str) -> Operation | None:
     return _BY_NAME.get(name)
 
 
-def offered(command: Literal["sqlite", "js"]) -> tuple[Operation, ...]:
+def offered(command: Command) -> tuple[Operation, ...]:
     """Operations that ``--ops`` of a command may name: without an addon none of its calls can be replayed."""
     return CATALOGUE if command == "sqlite" else (*JS, *PRIMITIVES)
 

@@ -5,14 +5,13 @@ import inspect
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from investigator import units
+from investigator import spec, units
 from investigator.errors import UsageError
-from investigator.selftest.trials import Options as Planted
 from investigator.spec import QUICK, THOROUGH, USUAL, Axis, Command, Spec, checked
 from sqlcipher_bench.profiles import CIPHERS, NO_CIPHER, PRODUCTION, VARIATIONS, Profile
 
@@ -149,7 +148,7 @@ NoExplain = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the data and of the order.", rich_help_panel=_HOW)]
 EngineOption = Annotated[
-    Literal["auto", "docker", "local"],
+    spec.EngineChoice,
     typer.Option(help="Containers, or plain processes where no daemon answers.", rich_help_panel=_WHERE),
 ]
 BaseImage = Annotated[
@@ -163,7 +162,7 @@ Cpus = Annotated[
     str | None, typer.Option(help="CPUs a worker may use (0,1); default all.", rich_help_panel=_WHERE)
 ]
 Storage = Annotated[
-    Literal["tmpfs", "disk"],
+    spec.Storage,
     typer.Option(help="Where the databases live; tmpfs hides the disk.", rich_help_panel=_WHERE),
 ]
 Out = Annotated[
@@ -173,7 +172,7 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print summary.json on stdout instead of tables.", rich_help_panel=_OUT)
 ]
 FailOn = Annotated[
-    Literal["slower", "none"],
+    spec.FailOn,
     typer.Option(
         help="slower: exit 1 when something got slower by a finding, 3 when that cannot be told.",
         rich_help_panel=_OUT,
@@ -218,7 +217,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """None for those of the command (`DEFAULT_VERSIONS`)."""
     baseline: Baseline = None
     axis: AxisOption = "node"
-    addon: Addons = "better-sqlite3-multiple-ciphers"
+    addon: Addons = spec.CIPHER_ADDON
     prebuilt: Prebuilt = False
     patch: Patch = None
     node_flags: NodeFlags = ""
@@ -282,7 +281,7 @@ def _parameters(command: Command | None) -> Iterator[inspect.Parameter]:
         )
 
 
-def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", "none"] = "none") -> Spec:
+def make_spec(command: Command, choices: Choices, *, fail_on: spec.FailOn = "none") -> Spec:
     """Build a checked spec from option values.
 
     Raises:
@@ -295,8 +294,8 @@ def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", 
         raise UsageError("--explain and --no-explain contradict each other; give one of them.")
     first = choices.rounds if choices.rounds is not None else preset.rounds
     wanted = choices.versions if choices.versions is not None else DEFAULT_VERSIONS[command]
-    versions = _items(wanted, "--versions")
-    addons = _items(choices.addon, "--addon") or (choices.addon,)
+    versions = items(wanted, "--versions")
+    addons = items(choices.addon, "--addon") or (choices.addon,)
     if choices.axis == "node" and len(addons) > 1:
         raise UsageError(
             f"--addon names {len(addons)} addons; they are compared on one Node version with --axis addon."
@@ -312,7 +311,7 @@ def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", 
             prebuilt=choices.prebuilt,
             patch=choices.patch,
             node_flags=_words(choices.node_flags),
-            ops=_items(choices.ops, "--ops"),
+            ops=items(choices.ops, "--ops"),
             workloads=tuple(choices.workload or ()),
             params=_params(choices.param or ()),
             cipher=choices.cipher,
@@ -337,13 +336,18 @@ def make_spec(command: Command, choices: Choices, *, fail_on: Literal["slower", 
     )
 
 
-def _items(text: str, option: str) -> tuple[str, ...]:
+def items(text: str, option: str) -> tuple[str, ...]:
+    """Read a list with commas.
+
+    Raises:
+        UsageError: nothing stands beside a comma.
+    """
     if not text.strip():
         return ()
-    items = tuple(item.strip() for item in text.split(","))
-    if not all(items):
+    found = tuple(item.strip() for item in text.split(","))
+    if not all(found):
         raise UsageError(f"{option} {text[:80]!r} has a comma with nothing beside it; leave it out.")
-    return items
+    return found
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -353,9 +357,9 @@ def _words(text: str) -> tuple[str, ...]:
         raise UsageError(f"--node-flags {text[:80]!r} has an open quote; close it.") from error
 
 
-def _params(items: Sequence[str]) -> dict[str, str]:
+def _params(given: Sequence[str]) -> dict[str, str]:
     params: dict[str, str] = {}
-    for item in items:
+    for item in given:
         key, equals, value = item.partition("=")
         if not equals:
             raise UsageError(f"--param {item[:80]!r} is not of the form name=value.")
@@ -371,7 +375,7 @@ def native_spec(
     addon: str,
     cipher: str,
     seed: int,
-    engine: Literal["auto", "docker", "local"],
+    engine: spec.EngineChoice,
     base_image: str | None,
     cpus: str | None,
 ) -> Spec:
@@ -393,40 +397,16 @@ def native_spec(
     )
 
 
-def planted(
-    *,
-    subset: Literal["ci", "full"],
-    places: str,
-    sizes: str,
-    ops: str,
-    seeds: int | None,
-    node: str,
-    explain: bool,
-    minutes: float | None,
-    engine: Literal["auto", "docker", "local"],
-    base_image: str | None,
-) -> Planted:
-    """Build the options of `investigate selftest`.
+def percentages(text: str, option: str) -> tuple[float, ...]:
+    """Read a list of numbers; their range is checked where it is known.
 
     Raises:
-        UsageError: a size that is no number; names are checked where they are known.
+        UsageError: one of them is none.
     """
     try:
-        numbers = tuple(float(item) for item in _items(sizes, "--sizes"))
+        return tuple(float(item) for item in items(text, option))
     except ValueError as error:
-        raise UsageError(f"--sizes {sizes[:80]!r} is no list of numbers such as 5,10,25.") from error
-    return Planted(
-        subset=subset,
-        places=_items(places, "--places"),
-        sizes=numbers,
-        ops=_items(ops, "--ops"),
-        seeds=seeds,
-        node=node,
-        explain=explain,
-        minutes=minutes,
-        engine=engine,
-        base_image=base_image,
-    )
+        raise UsageError(f"{option} {text[:80]!r} is no list of numbers such as 5,10,25.") from error
 
 
 def keep_bytes(text: str | None) -> int | None:

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 import tomli_w
@@ -17,6 +17,8 @@ SPEC_SCHEMA = 1
 MAX_BYTES = 1 << 20
 """Of a spec file; one of this tool's own has less than a thousand."""
 
+CIPHER_ADDON: Final = "better-sqlite3-multiple-ciphers"
+"""The addon under test where none is named."""
 Command = Literal["sqlite", "js"]
 Axis = Literal["node", "addon"]
 """What differs between the environments: Node versions under one addon, or addons on one Node version."""
@@ -103,7 +105,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Items of ``--versions`` as the user wrote them; exactly one where the axis is the addon."""
     baseline: str | None = None
     """The version or label everything is compared with; None takes the first."""
-    addon: str = "better-sqlite3-multiple-ciphers"
+    addon: str = CIPHER_ADDON
     """The addon under test; not used where the axis is the addon."""
     addons: tuple[str, ...] = ()
     """Where the axis is the addon: items of ``--addon`` as the user wrote them, else empty."""

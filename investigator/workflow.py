@@ -8,7 +8,6 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -18,6 +17,7 @@ from investigator.analysis import Analysis
 from investigator.attributed import Target, targets
 from investigator.causes.ablation import AblationReport
 from investigator.causes.build import public_config
+from investigator.causes.flags import FlagKind
 from investigator.engine.choose import choose_engine
 from investigator.engine.interface import Engine, EngineName
 from investigator.errors import InterruptedRunError, NothingBuiltError, StoredFileError, UsageError
@@ -152,7 +152,7 @@ def ablate_more(
     folder: RunFolder,
     op: str,
     candidate: str | None,
-    kinds: Sequence[Literal["gc", "engine"]],
+    kinds: Sequence[FlagKind],
     observer: Observer,
 ) -> AblationReport:
     """Rerun a pair of a run on one operation under V8 flags, ranked by how much of the gap they close.

@@ -9,7 +9,6 @@ import typer
 from rich.console import RenderableType
 
 from investigator import options
-from investigator.addons import CIPHER_ADDON
 from investigator.audit.adjudicate import ClaimPhase, Question
 from investigator.audit.claims import Claim, parse_claim
 from investigator.audit.figures import Sheet
@@ -20,6 +19,7 @@ from investigator.audit.rerun import Rerun, questions, rerun_spec, rulings
 from investigator.errors import UsageError
 from investigator.observer import Observer
 from investigator.results import Finished, regenerate
+from investigator.spec import CIPHER_ADDON
 from investigator.store import TOOL, encode_json, open_run
 from investigator.workflow import investigate
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from investigator.addons import CIPHER_ADDON
 from investigator.audit.adjudicate import Adjudication, ClaimPhase, Question, adjudicate
 from investigator.audit.book import Book
 from investigator.audit.claims import Claim, stated_claim
@@ -15,7 +14,7 @@ from investigator.audit.weigh import Weighed
 from investigator.errors import UsageError
 from investigator.options import Choices, make_spec
 from investigator.results import Finished
-from investigator.spec import Command, Spec
+from investigator.spec import CIPHER_ADDON, Command, Spec
 
 
 class Rerun(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from investigator.nodes.history import Release
 from investigator.nodes.interface import NodeRequest, ResolvedNode
 from investigator.nodes.npm import NpmNodes
 from investigator.observer import Observer
-from investigator.spec import Axis, Command, Spec, checked
+from investigator.spec import CIPHER_ADDON, Axis, Command, Spec, checked
 from investigator.store import RunFolder
 from investigator.text import clean_text
 
@@ -41,7 +41,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     node: str | None = None
     """The one Node where addon releases are bisected."""
     lines: str = "all"
-    addon: str = addons.CIPHER_ADDON
+    addon: str = CIPHER_ADDON
     """With ``none`` the operation runs without an addon."""
     git: str | None = None
     most_steps: int | None = None

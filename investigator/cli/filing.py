@@ -10,6 +10,7 @@ from investigator.cli.program import RunArgument, app, program
 from investigator.cli.shared import measured_run
 from investigator.exports import formats
 from investigator.options import Choices
+from investigator.spec import CIPHER_ADDON
 from investigator.store import open_run
 
 
@@ -81,7 +82,7 @@ def audit(
     rerun: audit_command.RerunOption = False,
     run: audit_command.RunOption = None,
     versions: audit_command.Versions = None,
-    addon: options.Addon = "better-sqlite3-multiple-ciphers",
+    addon: options.Addon = CIPHER_ADDON,
     rounds: options.Rounds = None,
     budget: options.Budget = None,
     quick: options.Quick = False,

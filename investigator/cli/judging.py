@@ -7,6 +7,7 @@ from investigator.bisect.request import Wanted
 from investigator.cli.program import app, program
 from investigator.cli.shared import finish, finish_bisection, print_plan
 from investigator.options import Choices, takes_choices
+from investigator.spec import CIPHER_ADDON
 
 
 @app.command(rich_help_panel="Judge")
@@ -61,7 +62,7 @@ def bisect(
     axis: bisecting.AxisOption = "node",
     node: bisecting.Node = None,
     lines: bisecting.Lines = "all",
-    addon: bisecting.AddonOption = "better-sqlite3-multiple-ciphers",
+    addon: bisecting.AddonOption = CIPHER_ADDON,
     prebuilt: options.Prebuilt = False,
     patch: options.Patch = None,
     node_flags: options.NodeFlags = "",

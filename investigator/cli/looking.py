@@ -1,7 +1,7 @@
 """Commands that show a run, the machine, the releases, and the tool's own errors."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import typer
@@ -11,10 +11,11 @@ from investigator.bisect import run as bisection
 from investigator.bisect.request import is_bisection
 from investigator.cli.program import RunArgument, app, program
 from investigator.cli.shared import finish, finish_bisection
-from investigator.options import planted
 from investigator.selftest.explaining import attribute
 from investigator.selftest.report import render_text
 from investigator.selftest.run import run_selftest
+from investigator.selftest.trials import Options, Subset
+from investigator.spec import CIPHER_ADDON
 from investigator.store import encode_json, open_run
 
 
@@ -38,7 +39,7 @@ def versions(
     lines: Annotated[
         str | None, typer.Argument(metavar="[LINES]", help="Majors, comma separated; default all.")
     ] = None,
-    addon: options.Addon = "better-sqlite3-multiple-ciphers",
+    addon: options.Addon = CIPHER_ADDON,
     json: options.Json = False,
 ) -> None:
     """List Node releases with V8 and ABI where known, and which addon release loads on which."""
@@ -49,7 +50,7 @@ def versions(
 @app.command(rich_help_panel="Look around")
 def selftest(
     subset: Annotated[
-        Literal["ci", "full"], typer.Option(help="ci: at most ten minutes; full: every place and size.")
+        Subset, typer.Option(help="ci: at most ten minutes; full: every place and size.")
     ] = "ci",
     places: Annotated[str, typer.Option(help="Where slowdowns are planted, comma separated.")] = "",
     sizes: Annotated[str, typer.Option(help="Planted sizes in percent, comma separated: 5,10,25.")] = "",
@@ -62,7 +63,9 @@ def selftest(
     ] = None,
     engine: options.EngineOption = "auto",
     base_image: options.BaseImage = None,
-    out: options.Out = Path("reports/selftest"),
+    out: Annotated[Path, typer.Option(help="Folder of the self-test, each screen a run in it.")] = Path(
+        "reports/selftest"
+    ),
     json: options.Json = False,
 ) -> None:
     """Plant slowdowns of known size and layer, and tell what this tool finds: its confusion matrix.
@@ -70,11 +73,11 @@ def selftest(
     The same command goes on with a folder that is not finished.
     """
     with program(quiet=json) as console:
-        wanted = planted(
+        wanted = Options(
             subset=subset,
-            places=places,
-            sizes=sizes,
-            ops=ops,
+            places=options.items(places, "--places"),
+            sizes=options.percentages(sizes, "--sizes"),
+            ops=options.items(ops, "--ops"),
             seeds=seeds,
             node=node,
             explain=explain,
@@ -82,9 +85,7 @@ def selftest(
             engine=engine,
             base_image=base_image,
         )
-        report = run_selftest(
-            wanted, out or Path("reports/selftest"), console, attribute if explain else None
-        )
+        report = run_selftest(wanted, out, console, attribute)
         console.result(encode_json(msgspec.to_builtins(report)).decode() if json else render_text(report))
 
 

@@ -8,11 +8,12 @@ import typer
 from investigator import listings, options, workflow
 from investigator.bisect import run as bisection
 from investigator.bisect.request import is_bisection
+from investigator.causes.flags import FlagKind
 from investigator.cli.program import RunArgument, app, program
 from investigator.cli.shared import finish, finish_bisection, measure, measured_run, print_plan
 from investigator.errors import UsageError
 from investigator.options import Choices, make_spec, native_profiles, native_spec, takes_choices
-from investigator.spec import load_spec
+from investigator.spec import CIPHER_ADDON, Command, load_spec
 from investigator.store import open_run
 
 
@@ -107,7 +108,7 @@ def ablate_command(
 ) -> None:
     """Measure a pair again under V8 flags: the flag that closes the gap names the subsystem."""
     with program(quiet=json) as console:
-        kinds: tuple[Literal["gc", "engine"], ...] = ("gc", "engine") if kind == "all" else (kind,)
+        kinds: tuple[FlagKind, ...] = ("gc", "engine") if kind == "all" else (kind,)
         report = workflow.ablate_more(measured_run(run), op, candidate, kinds, console)
         console.result(listings.ablation(report, json=json))
 
@@ -133,7 +134,7 @@ def plan(
             _refuse_options(context, _given(context) - {"what", "json"}, f"a spec file ({what[:80]})")
             print_plan(console, load_spec(Path(what)), json=json)
             return
-        command: Literal["sqlite", "js"] = "js" if what == "js" else "sqlite"
+        command: Command = "js" if what == "js" else "sqlite"
         if command == "js":
             _refuse_options(context, _given(context) & set(options.ONLY_SQLITE), "js")
         print_plan(console, make_spec(command, choices), json=json)
@@ -153,7 +154,7 @@ def _refuse_options(context: typer.Context, names: set[str], beside: str) -> Non
 
 @app.command(rich_help_panel="Measure")
 def native(
-    addon: options.Addon = "better-sqlite3-multiple-ciphers",
+    addon: options.Addon = CIPHER_ADDON,
     cipher: options.Cipher = "chacha20",
     profile: Annotated[
         str, typer.Option(help=f"PRAGMA profile: {', '.join(options.PROFILES)}; or all.")

@@ -8,7 +8,7 @@ code.
 import json
 import re
 
-from investigator.addons import CIPHER_ADDON, NODE_SQLITE, AddonPackage
+from investigator.addons import NODE_SQLITE, AddonPackage
 from investigator.errors import StoredFileError
 from investigator.npm_client import precedence
 from investigator.repro.fragments import (
@@ -23,6 +23,7 @@ from investigator.repro.fragments import (
     texts_text,
 )
 from investigator.repro.shapes import Draft, Question
+from investigator.spec import CIPHER_ADDON
 from sqlcipher_bench.profiles import NO_CIPHER
 
 MAX_NATIVE_LINES = 60

@@ -19,12 +19,12 @@ from investigator.prepare import PLAN_SCHEMA, StoredPlan
 from investigator.records import analyse_records
 from investigator.results import RUN_SCHEMA, Finished, regenerate, with_costs
 from investigator.rounds import learn_pace, run_rounds
-from investigator.selftest.places import FOLDER, NOTHING, Command, Patch, Place, variables
-from investigator.spec import Spec, dump_spec
+from investigator.selftest.places import FOLDER, NOTHING, Patch, Place, variables
+from investigator.spec import CIPHER_ADDON, Command, Spec, dump_spec
 from investigator.store import RunFolder
 from investigator.workflow import set_up
 
-ADDON = addons.CIPHER_ADDON
+ADDON = CIPHER_ADDON
 VERSION = "12.11.1"
 """The patches are made for the sources of this release."""
 BASELINE = "unchanged"

@@ -5,8 +5,8 @@ from typing import Final, Literal
 import msgspec
 
 from investigator.attribution.layers import Layer
+from investigator.spec import Command
 
-Command = Literal["sqlite", "js"]
 Patch = Literal["sized", "o1"]
 
 FOLDER: Final = "node_fixtures/planted"

@@ -6,7 +6,8 @@ from typing import Final, Literal
 import msgspec
 
 from investigator.errors import UsageError
-from investigator.selftest.places import NOTHING, PLACES, Command, Patch, Place
+from investigator.selftest.places import NOTHING, PLACES, Patch, Place
+from investigator.spec import Command, EngineChoice
 
 Subset = Literal["ci", "full"]
 SUBSETS: Final[tuple[Subset, ...]] = ("ci", "full")
@@ -66,7 +67,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int | None = None
     """Repetitions of every trial; None takes that of the subset."""
     node: str = "24.11.1"
-    engine: Literal["auto", "docker", "local"] = "auto"
+    engine: EngineChoice = "auto"
     base_image: str | None = None
     explain: bool = True
     minutes: float | None = None

@@ -21,7 +21,7 @@ import msgspec
 from investigator import addons
 from investigator.errors import UsageError
 from investigator.nodes import parse
-from investigator.spec import FixKind
+from investigator.spec import CIPHER_ADDON, FixKind
 from investigator.text import clean_text
 
 _PREFIX: Final = re.compile(r"(node|addon|patch):(.*)", re.DOTALL)
@@ -43,7 +43,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     item: str
 
 
-def parse_build(text: str, option: str = "--fix", addon: str = addons.CIPHER_ADDON) -> Build:
+def parse_build(text: str, option: str = "--fix", addon: str = CIPHER_ADDON) -> Build:
     """Tell which kind of build `text` names.
 
     Args:
@@ -114,7 +114,7 @@ def _named(text: str, shown: str) -> Build:
 def _addon_item(text: str) -> str | None:
     """`text` if it names an addon of the registry without doubt: ``NAME@...``, or one known by name."""
     name, at, _ = text[1:].partition("@")
-    if not at and text not in {addons.CIPHER_ADDON, "better-sqlite3"}:
+    if not at and text not in {CIPHER_ADDON, "better-sqlite3"}:
         return None
     try:
         addons.parse_addon(text)
