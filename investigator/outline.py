@@ -6,7 +6,7 @@ from investigator import addons, measure, selection
 from investigator.naming import releases as release_names
 from investigator.observer import Observer
 from investigator.plan import Plan, schedule
-from investigator.prepare import baseline_sketch, likely_engine, resolve, sketches
+from investigator.resolve import baseline_sketch, likely_engine, resolve, sketches
 from investigator.spec import Spec
 
 INVOCATION_S = 0.9

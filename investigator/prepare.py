@@ -1,13 +1,7 @@
-"""Spec to plan: exact releases, builds that load, the operations, and the data they work on."""
+"""Exact releases to a plan: builds that load, the operations, and the data they work on."""
 
 import itertools
-import os
-import re
-import secrets
 import shutil
-import sys
-import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,59 +12,30 @@ from investigator import (
     addons,
     build,
     cache,
-    host,
     operations,
-    patches,
     probes,
     resources,
     selection,
     workloads,
 )
 from investigator.build import AddonBuild, BuildFailure
-from investigator.engine.choose import daemon_answers
-from investigator.engine.interface import Engine, EngineName, Task
+from investigator.engine.interface import Engine, Task
 from investigator.errors import EngineMissingError, NothingBuiltError, StoredFileError, UsageError
-from investigator.nodes import describe, layout, parse, sources
-from investigator.nodes.interface import NodeBuild, ResolvedNode
+from investigator.inputs import addon_requests, fix_request, from_here, own_addon
+from investigator.nodes import describe, layout, sources
+from investigator.nodes.interface import NodeBuild
 from investigator.observer import Observer
-from investigator.plan import Environment, Failure, Plan, environment_id, find_baseline
+from investigator.plan import Environment, Failure, Plan, find_baseline
 from investigator.probes import ProbeBuild
-from investigator.spec import ARMS, Flavor, Spec, cpu_numbers, with_patch, with_paths
+from investigator.resolve import Resolved, ResolvedAddon, environment_of, refuse_equal, refuse_mixed_ciphers
+from investigator.spec import ARMS, Spec, with_patch
 from investigator.store import RunFolder
-from investigator.text import clean_text
 from sqlcipher_bench.mailbox import write_mailbox
-from sqlcipher_bench.profiles import NO_CIPHER
 
 PLAN_SCHEMA = 1
-RESOLVED_SCHEMA = 1
 MAX_ADDON_TRIES = 4
 OLDEST_NODE = (14, 13, 1)
 """The worker is an ES module that imports by ``node:``, with private methods and ``?.``."""
-_IDENTIFIER = re.compile(r"(?:[A-Za-z0-9_-]{1,32}:)?node[0-9.]+[^+/]*\+")
-_PATCH_SUFFIX = re.compile(r"-patch[0-9a-f]{8}(?=-|$)")
-
-
-class ResolvedAddon(msgspec.Struct, frozen=True, kw_only=True):
-    """An addon that is compared with others, bound to one release, not downloaded yet."""
-
-    label: str | None
-    name: str
-    """npm name, of a ``path:`` package too; or ``node:sqlite``."""
-    version: str
-    """Exact; empty for ``node:sqlite``."""
-
-    @property
-    def shown(self) -> str:
-        """Name and version, for people."""
-        return f"{self.name} {self.version}".rstrip()
-
-
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """resolved.json: the exact releases, kept so that a resumed run takes the same ones."""
-
-    nodes: tuple[ResolvedNode, ...]
-    addons: tuple[ResolvedAddon, ...] = ()
-    """One for each of `Spec.addons`; empty where Node versions are compared."""
 
 
 class StoredPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,270 +56,6 @@ class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
     broken: dict[str, BuildFailure]
 
 
-def new_run_id(spec: Spec) -> str:
-    """``20261130-181500-sqlite-3f9a``: sortable, readable, unique."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{spec.command}-{secrets.token_hex(2)}"
-
-
-# -- what the user named ------------------------------------------------------------------------------------
-
-
-def check_inputs(spec: Spec) -> None:
-    """Refuse operations, files and CPUs that the run cannot have, before there is a run.
-
-    Raises:
-        UsageError: an operation that nothing has, a workload, patch or addon that is missing or not what it
-            should be, or a CPU that this process may not use.
-    """
-    selection.built_in(spec)
-    with tempfile.TemporaryDirectory(prefix="investigate-io-") as folder:
-        workloads.copy_workloads(spec.workloads, Path(folder) / "workloads")
-    selection.check(spec)
-    for option, file in _patch_files(spec):
-        shown = f"{option} {clean_text(file, 200)}"
-        patches.check_patch(_patch_text(file, option).decode("utf-8", errors="replace"), shown)
-    fix = [(fix_request(spec), f"--fix {spec.fix.build}")] if spec.fix and _own_addon(spec) else []
-    own = zip(addon_requests(spec), (f"--addon {text}" for text in spec.addon_items), strict=True)
-    for request, text in (*own, *fix):
-        if spec.command == "sqlite" and request.name == "path:":
-            path = Path(request.selector or "").expanduser()
-            if not path.exists():
-                raise UsageError(f"{clean_text(text, 200)} does not exist; give a directory or a tarball.")
-    _check_cpus(spec.cpus)
-
-
-def _patch_files(spec: Spec) -> Iterator[tuple[str, str]]:
-    """Option and file of each patch."""
-    if spec.patch is not None:
-        yield "--patch", spec.patch
-    if spec.fix is not None and spec.fix.kind == "patch":
-        yield "--fix", spec.fix.build
-
-
-def _own_addon(spec: Spec) -> bool:
-    """Whether the fix is an addon beside the one of the other environments."""
-    return spec.fix is not None and spec.fix.kind == "addon" and spec.axis == "node"
-
-
-def fix_request(spec: Spec) -> addons.AddonRequest:
-    """What ``--fix`` asks for, where it is an addon on the regressed Node.
-
-    Raises:
-        UsageError: it cannot be read, or there is none.
-    """
-    if spec.fix is None or not spec.fix.build:
-        raise UsageError("the spec's [fix] has no build; `investigate validate` makes one that has.")
-    return addons.parse_addon(spec.fix.build)
-
-
-def addon_requests(spec: Spec) -> tuple[addons.AddonRequest, ...]:
-    """What ``--addon`` and ``--patch`` ask for: one addon, or those that are compared.
-
-    Raises:
-        UsageError: an item cannot be read, or stands twice.
-    """
-    if spec.axis == "addon":
-        return addons.parse_addons(spec.addons, spec.patch)
-    return (addons.parse_addon(spec.addon, spec.patch),)
-
-
-def _check_cpus(text: str | None) -> None:
-    usable = host.usable_cpus()
-    missing = [number for number in cpu_numbers(text) if number not in usable] if text is not None else []
-    if missing:
-        raise UsageError(
-            f"--cpus {text} names CPU {missing[0]}, which this process cannot use; "
-            f"it can use {','.join(map(str, usable))[:200]}."
-        )
-
-
-def _patch_text(name: str, option: str) -> bytes:
-    path = Path(name).expanduser()
-    try:
-        if path.is_file() and path.stat().st_size > patches.MAX_BYTES:
-            size = f"{patches.MAX_BYTES >> 20} MiB"
-            raise UsageError(f"{option} {clean_text(name, 200)} is larger than {size}.")
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{option} {clean_text(name, 200)} cannot be read: {error.strerror}.") from error
-
-
-def keep_inputs(spec: Spec, folder: RunFolder) -> Spec:
-    """Copy workloads and patch into the run folder; the stored spec names the copies.
-
-    Relative ``path:`` entries count from the run folder in the stored spec, as `spec.load_spec` reads them.
-    """
-    names = workloads.copy_workloads(spec.workloads, folder.path / "workloads") if spec.workloads else ()
-    stored = msgspec.structs.replace(spec, workloads=tuple(f"workloads/{n}" for n in names))
-    if spec.patch is not None:
-        patch = folder.write("addon.patch", _patch_text(spec.patch, "--patch")).name
-        stored = msgspec.structs.replace(stored, patch=patch)
-    if spec.fix is not None and spec.fix.kind == "patch":
-        patch = folder.write("fix.patch", _patch_text(spec.fix.build, "--fix")).name
-        stored = msgspec.structs.replace(stored, fix=msgspec.structs.replace(spec.fix, build=patch))
-    return with_paths(stored, lambda name: _rebased(name, folder.path))
-
-
-def _rebased(name: str, start: Path) -> str:
-    path = Path(name).expanduser()
-    return name if path.is_absolute() else os.path.relpath(path.resolve(), start.resolve())
-
-
-def _from_here(spec: Spec, folder: RunFolder) -> Spec:
-    """The stored spec with its ``path:`` entries as they count from the working directory."""
-
-    def place(name: str) -> str:
-        path = Path(name).expanduser()
-        # `load_spec` has put the folder in front already; the text of the file itself has none.
-        inside = path.is_relative_to(folder.path)
-        if path.is_absolute() and not inside:
-            return name
-        return os.path.relpath((path if inside else folder.path / path).resolve())
-
-    return with_paths(spec, place)
-
-
-def likely_engine(spec: Spec) -> EngineName:
-    """The engine a run will take, without making one: only macOS has other Node builds outside containers."""
-    if spec.engine != "auto":
-        return spec.engine
-    return "docker" if sys.platform.startswith("linux") or daemon_answers() else "local"
-
-
-def resolve(spec: Spec, observer: Observer, engine: EngineName) -> Resolved:
-    """Bind ``--versions``, and ``--addon`` where addons are compared, to exact releases.
-
-    Nothing is built yet, and there is no run folder. A ``path:`` addon that is compared is copied into the
-    cache, since its version is inside.
-
-    Args:
-        spec: what is wanted; its files count from the working directory.
-        observer: told of each look-up.
-        engine: the engine that will be taken, since containers are Linux everywhere.
-
-    Raises:
-        UsageError: a version, addon, operation, baseline, file or CPU that does not exist, or nothing to
-            measure.
-        HostUnfitError: a source of Node builds, or the registry, does not answer.
-        EngineMissingError: no npm client, or no Docker for an ``image:``.
-    """
-    observer.stage_started("resolve")
-    check_inputs(spec)
-    requests = parse.parse_versions(spec.versions)
-    nodes = sources.resolve_all(requests, sources.platform_for(engine), observer)
-    resolved = Resolved(nodes=nodes, addons=_resolve_addons(spec, nodes, observer))
-    baseline_sketch(spec, resolved)
-    return resolved
-
-
-def _resolve_addons(
-    spec: Spec, nodes: Sequence[ResolvedNode], observer: Observer
-) -> tuple[ResolvedAddon, ...]:
-    """Look every exact release up; where addons are compared, bind each to one release."""
-    if spec.command == "js":
-        return ()
-    requests, versions = addon_requests(spec), [node.version for node in nodes]
-    if _own_addon(spec):
-        request = fix_request(spec)
-        if request.name not in {addons.NODE_SQLITE, "path:"}:
-            addons.named_release(request, versions[-1:])
-    if spec.axis == "node":
-        for request in requests:
-            if request.is_exact and request.name not in {addons.NODE_SQLITE, "path:"}:
-                addons.named_release(request, versions)
-        return ()
-    found: list[ResolvedAddon] = []
-    encrypted: dict[str, bool | None] = {}
-    for request in requests:
-        name, version, ciphers = request.name, "", addons.encrypts(request.name)
-        if name == "path:":
-            package = addons.path_addon(request.selector or "", observer)
-            name, version, ciphers = package.name, package.version, package.encrypted
-        elif name != addons.NODE_SQLITE:
-            observer.activity(f"looking up {name}")
-            version = addons.named_release(request, versions)
-        found.append(ResolvedAddon(label=request.label, name=name, version=version))
-        encrypted[found[-1].shown] = ciphers
-    _refuse_equal([(addon.label, addon.shown) for addon in found])
-    _refuse_mixed_ciphers(spec, encrypted)
-    return tuple(found)
-
-
-def _refuse_equal(addons_: Sequence[tuple[str | None, str]]) -> None:
-    """Items that name the same release in two ways cannot be told apart without labels."""
-    plain = [shown for label, shown in addons_ if label is None]
-    twice = next((shown for shown in plain if plain.count(shown) > 1), None)
-    if twice is not None:
-        raise UsageError(
-            f"two items of --addon are {clean_text(twice, 120)}; give them labels, such as a=..., b=..."
-        )
-
-
-def _refuse_mixed_ciphers(spec: Spec, encrypted: Mapping[str, bool | None]) -> None:
-    """An encrypted database and a plain one are two different amounts of work."""
-    if spec.cipher == NO_CIPHER:
-        return
-    able = next((name for name, ciphers in encrypted.items() if ciphers), None)
-    unable = next((name for name, ciphers in encrypted.items() if ciphers is False), None)
-    if able is not None and unable is not None:
-        raise UsageError(
-            f"{clean_text(able, 120)} would encrypt the database with {spec.cipher} and "
-            f"{clean_text(unable, 120)} has no ciphers, so their times could not be compared; "
-            f"give --cipher none, or leave one of them out."
-        )
-
-
-def baseline_sketch(spec: Spec, resolved: Resolved) -> Environment:
-    """The environment that is the baseline, as far as it is known before anything is fetched.
-
-    Raises:
-        UsageError: no version or addon, or more than one, answers to the one that is wanted.
-    """
-    known, wanted = sketches(spec, resolved), spec.baseline
-    if wanted is not None and spec.axis == "addon":
-        wanted = _PATCH_SUFFIX.sub("", wanted)
-    elif wanted is not None and _IDENTIFIER.match(wanted):
-        # The identifier of an environment ends with its addon, of which nothing is known yet.
-        wanted = wanted.partition("+")[0]
-    found = find_baseline(known, wanted, spec.axis, items=spec.items)
-    return next(environment for environment in known if environment.id == found)
-
-
-def sketches(spec: Spec, resolved: Resolved) -> tuple[Environment, ...]:
-    """The environments as far as they are known before anything is fetched."""
-    if spec.axis == "node":
-        return tuple(_environment(spec, _unfetched(node), None, None) for node in resolved.nodes)
-    node = _unfetched(resolved.nodes[0])
-    return tuple(
-        _environment(
-            spec,
-            node,
-            addons.AddonPackage(
-                name=addon.name,
-                version=addon.version,
-                kind="node:sqlite" if addon.name == addons.NODE_SQLITE else "package",
-            ),
-            addon.label,
-        )
-        for addon in resolved.addons
-    )
-
-
-def _unfetched(node: ResolvedNode) -> NodeBuild:
-    return NodeBuild(
-        version=node.version,
-        source=node.request.source,
-        directory=Path(),
-        node_sha256="",
-        versions={},
-        config_sha256="",
-        label=node.request.label,
-    )
-
-
-# -- builds -------------------------------------------------------------------------------------------------
-
-
 def fetch(resolved: Resolved, engine: Engine, observer: Observer) -> tuple[NodeBuild, ...]:
     """Have the Node builds on disk, verified and described by themselves."""
     observer.stage_started("fetch", len(resolved.nodes))
@@ -372,7 +73,7 @@ def prepare(
     """Fetch, build and plan; a run that already has a plan keeps it and only checks its builds."""
     if (folder.path / "plan.json").exists():
         return _rebuilt(folder, engine, observer)
-    spec = _from_here(spec, folder)
+    spec = from_here(spec, folder)
     nodes = fetch(resolved, engine, observer)
     measured = _selection(spec, nodes, folder, engine)
     _check_targets(spec, [operation.name for operation in measured.operations])
@@ -471,7 +172,7 @@ def make_environments(
         StoredFileError: `compared` does not belong to this spec.
     """
     if spec.command == "js":
-        bare = tuple(_environment(spec, node, None, None) for node in nodes)
+        bare = tuple(environment_of(spec, node, None, None) for node in nodes)
         unfit = {e.id: BuildFailure(reason=reason) for e in bare if (reason := _unfit(e)) is not None}
         _warn(unfit, observer)
         return bare, {}, unfit
@@ -485,10 +186,10 @@ def make_environments(
         if spec.fix.kind == "patch":
             # Whether it applies to the first choice is known before anything is compiled.
             first = next(addons.usable_packages(requests[0], nodes, observer))
-            _with_fix(spec, _environment(spec, nodes[-1], first, None), observer)
+            _with_fix(spec, environment_of(spec, nodes[-1], first, None), observer)
         # The release is chosen without the fix, whose build may fail whatever the release.
         made = _best_release(spec, requests[0], nodes[:-1], engine, observer)
-        plain = _environment(spec, nodes[-1], made.environments[-1].addon, None)
+        plain = environment_of(spec, nodes[-1], made.environments[-1].addon, None)
         made = _joined(made, _attempt((_with_fix(spec, plain, observer),), engine, observer))
     else:
         made = _best_release(spec, requests[0], nodes, engine, observer)
@@ -528,7 +229,7 @@ def _best_release(
     best: _Attempt | None = None
     packages = addons.usable_packages(request, nodes, observer)
     for package in itertools.islice(packages, MAX_ADDON_TRIES):
-        environments = tuple(_environment(spec, node, package, None) for node in nodes)
+        environments = tuple(environment_of(spec, node, package, None) for node in nodes)
         attempt = _attempt(environments, engine, observer)
         if best is None or len(attempt.broken) < len(best.broken):
             best = attempt
@@ -558,10 +259,10 @@ def _with_fix(spec: Spec, environment: Environment, observer: Observer) -> Envir
     fix, package = spec.fix, environment.addon
     if fix is None or environment.label != ARMS[-1] or package is None:
         return environment
-    if _own_addon(spec):
+    if own_addon(spec):
         own = next(addons.usable_packages(fix_request(spec), [environment.node], observer))
         encrypted = {f"{p.name} {p.version}": p.encrypted for p in (package, own)}
-        _refuse_mixed_ciphers(spec, encrypted)
+        refuse_mixed_ciphers(spec, encrypted)
         package = own
     elif fix.kind == "patch":
         try:
@@ -573,7 +274,7 @@ def _with_fix(spec: Spec, environment: Environment, observer: Observer) -> Envir
             ) from error
     else:
         return environment
-    return _environment(spec, environment.node, package, environment.label)
+    return environment_of(spec, environment.node, package, environment.label)
 
 
 def _compared(
@@ -593,10 +294,10 @@ def _compared(
         registered = request.name not in {addons.NODE_SQLITE, "path:"}
         exact = msgspec.structs.replace(request, selector=addon.version) if registered else request
         package = next(addons.usable_packages(exact, nodes, observer))
-        environments.append(_environment(spec, nodes[0], package, request.label))
+        environments.append(environment_of(spec, nodes[0], package, request.label))
     found = [(e.label, e.addon) for e in environments if e.addon is not None]
-    _refuse_equal([(label, f"{addon.name} {addon.version}") for label, addon in found])
-    _refuse_mixed_ciphers(spec, {f"{addon.name} {addon.version}": addon.encrypted for _, addon in found})
+    refuse_equal([(label, f"{addon.name} {addon.version}") for label, addon in found])
+    refuse_mixed_ciphers(spec, {f"{addon.name} {addon.version}": addon.encrypted for _, addon in found})
     return tuple(environments)
 
 
@@ -613,7 +314,7 @@ def one_environment(
 
     `borrowed` is a build for the headers of another release of the same ABI, taken where it loads.
     """
-    environment = _environment(spec, node, package, None)
+    environment = environment_of(spec, node, package, None)
     if borrowed is not None:
         refused = _refused(engine, environment, borrowed)
         return environment, borrowed if refused is None else BuildFailure(reason=refused)
@@ -644,22 +345,6 @@ def _require_toolchain(engine: Engine) -> None:
 def _answers(engine: Engine, program: str) -> bool:
     task = Task(command=(program, "--version"), purpose=f"ask for {program}", timeout_s=build.PROBE_TIMEOUT_S)
     return engine.run(task).ok
-
-
-def _environment(
-    spec: Spec, node: NodeBuild, package: addons.AddonPackage | None, label: str | None
-) -> Environment:
-    """An environment; `label` is that of the addon, None where Node versions are compared."""
-    shipped = spec.prebuilt and package is not None and package.kind == "package"
-    flavor: Flavor = "prebuilt" if shipped else "source"
-    return Environment(
-        id=environment_id(node, package, flavor, label=label),
-        label=label if spec.axis == "addon" else node.label,
-        node=node,
-        addon=package,
-        flavor=flavor,
-        node_flags=spec.node_flags,
-    )
 
 
 def _attempt(environments: tuple[Environment, ...], engine: Engine, observer: Observer) -> _Attempt:

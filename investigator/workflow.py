@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from investigator import cache, host, native, prepare, resources, workloads
+from investigator import cache, host, inputs, native, prepare, resolve, resources, workloads
 from investigator.ablate import ablate
 from investigator.analysis import Analysis
 from investigator.attributed import Target, targets
@@ -27,9 +27,10 @@ from investigator.measure import Bench
 from investigator.nodes.platform import describe_platform
 from investigator.observer import Observer
 from investigator.plan import Plan, find_baseline
-from investigator.prepare import RESOLVED_SCHEMA, Resolved, StoredPlan
+from investigator.prepare import StoredPlan
 from investigator.repro.make import reproduce
 from investigator.repro.manifest import Manifest
+from investigator.resolve import RESOLVED_SCHEMA, Resolved
 from investigator.results import RUN_SCHEMA, Finished, RunRecord, regenerate, with_costs
 from investigator.rounds import learn_pace, run_rounds
 from investigator.spec import Spec, dump_spec, load_spec, with_patch
@@ -43,11 +44,11 @@ def investigate(spec: Spec, out: Path | None, observer: Observer) -> Finished:
     Raises:
         InvestigateError: with the exit code of its kind; what was measured until then stays in the folder.
     """
-    resolved = prepare.resolve(spec, observer, prepare.likely_engine(spec))
+    resolved = resolve.resolve(spec, observer, resolve.likely_engine(spec))
     with measuring():
-        folder = create_run(out if out is not None else Path("reports") / prepare.new_run_id(spec))
+        folder = create_run(out if out is not None else Path("reports") / resolve.new_run_id(spec))
         folder.write_json("resolved.json", "resolved", RESOLVED_SCHEMA, resolved)
-        folder.write("spec.toml", dump_spec(prepare.keep_inputs(spec, folder)))
+        folder.write("spec.toml", dump_spec(inputs.keep_inputs(spec, folder)))
         return _resumable(folder, observer)
 
 
@@ -276,7 +277,7 @@ def native_only(
     with measuring():
         engine = choose_engine(spec.engine, spec.base_image, observer)
         try:
-            nodes = prepare.fetch(prepare.resolve(spec, observer, engine.name), engine, observer)
+            nodes = prepare.fetch(resolve.resolve(spec, observer, engine.name), engine, observer)
             _, builds, broken = prepare.make_environments(spec, nodes, engine, observer)
             source = next(iter(builds.values()), None)
             if source is None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from investigator import addons, cache, prepare
+from investigator import addons, cache, prepare, resolve
 from investigator.bisect.request import Request, node_at
 from investigator.build import AddonBuild, BuildFailure
 from investigator.errors import UsageError
@@ -125,7 +125,7 @@ class Candidates:
             package = addons.fetch_addon(self._request.addon, version, self._bench.observer)
             return self._built(version, old, package, None)
         node = node_at(self._request, version, self._bench.engine.name, self._bench.observer)
-        resolved = prepare.Resolved(nodes=(node,))
+        resolved = resolve.Resolved(nodes=(node,))
         (build,) = prepare.fetch(resolved, self._bench.engine, self._bench.observer)
         there = msgspec.structs.replace(old, node=build)
         donor = (

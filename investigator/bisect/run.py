@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from investigator import prepare, units
+from investigator import inputs, prepare, resolve, units
 from investigator.bisect import commits, render
 from investigator.bisect.candidates import Candidates
 from investigator.bisect.request import (
@@ -36,7 +36,8 @@ from investigator.engine.interface import Engine
 from investigator.errors import InterruptedRunError, NothingBuiltError, UsageError
 from investigator.measure import Bench, Calibration
 from investigator.observer import Observer
-from investigator.prepare import RESOLVED_SCHEMA, Resolved, StoredPlan
+from investigator.prepare import StoredPlan
+from investigator.resolve import RESOLVED_SCHEMA, Resolved
 from investigator.results import RunRecord
 from investigator.rounds import learn_pace
 from investigator.spec import Spec, dump_spec, load_spec, with_paths
@@ -61,19 +62,19 @@ def start(
     clone = git_folder(wanted.git)
     if clone is not None:
         commits.check_clone(clone)
-    request, spec = make_request(wanted, base, prepare.likely_engine(base), observer)
+    request, spec = make_request(wanted, base, resolve.likely_engine(base), observer)
     if out is not None and is_bisection(RunFolder(out)):
         folder = RunFolder(out)
         _refuse_other(folder, request, spec)
         folder.write_json(FILE, "bisect-request", REQUEST_SCHEMA, request)
         return folder, resume(folder, observer, keep_bytes)
-    resolved = prepare.resolve(spec, observer, prepare.likely_engine(spec))
+    resolved = resolve.resolve(spec, observer, resolve.likely_engine(spec))
     _tell(request, observer)
     with measuring():
         folder = create_run(out if out is not None else Path("reports") / _run_id(spec))
         folder.write_json("resolved.json", "resolved", RESOLVED_SCHEMA, resolved)
         folder.write_json(FILE, "bisect-request", REQUEST_SCHEMA, request)
-        folder.write("spec.toml", dump_spec(prepare.keep_inputs(spec, folder)))
+        folder.write("spec.toml", dump_spec(inputs.keep_inputs(spec, folder)))
         return folder, _carry_out(folder, observer, keep_bytes)
 
 
@@ -93,7 +94,7 @@ def stored(folder: RunFolder) -> Result:
 
 
 def _run_id(spec: Spec) -> str:
-    return prepare.new_run_id(spec).replace(f"-{spec.command}-", "-bisect-")
+    return resolve.new_run_id(spec).replace(f"-{spec.command}-", "-bisect-")
 
 
 def _refuse_other(folder: RunFolder, request: Request, spec: Spec) -> None:

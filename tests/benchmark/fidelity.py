@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from investigator import measure, prepare, workflow
+from investigator import measure, prepare, resolve, workflow
 from investigator.attribution.subtraction import PARTS, Terms, process_terms, terms
 from investigator.measure import Bench
 from investigator.observer import NullObserver
@@ -90,10 +90,10 @@ def main() -> None:
         command="sqlite", versions=tuple(given.versions.split(",")), addon=given.addon, ops=tuple(ops)
     )
     observer = NullObserver()
-    resolved = prepare.resolve(spec, observer, prepare.likely_engine(spec))
+    resolved = resolve.resolve(spec, observer, resolve.likely_engine(spec))
     with workflow.measuring(), tempfile.TemporaryDirectory(prefix="investigate-fidelity-") as place:
         folder = RunFolder(Path(place))
-        folder.write_json("resolved.json", "resolved", prepare.RESOLVED_SCHEMA, resolved)
+        folder.write_json("resolved.json", "resolved", resolve.RESOLVED_SCHEMA, resolved)
         folder.write("spec.toml", dump_spec(spec))
         with workflow.opened(folder, observer) as (_, _, engine):
             stored = prepare.prepare(spec, resolved, folder, engine, observer)

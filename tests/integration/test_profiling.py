@@ -6,7 +6,7 @@ import msgspec
 import psutil
 import pytest
 
-from investigator import prepare
+from investigator import prepare, resolve
 from investigator.engine.docker import DockerEngine
 from investigator.engine.interface import Engine, Task
 from investigator.engine.local import LocalEngine
@@ -59,7 +59,7 @@ def prepared(engine: Engine, choice: str, path: Path) -> Bench:
     spec = Spec(versions=(VERSION,), addon=ADDON, ops=OPS, engine="docker" if choice == "docker" else "local")
     observer = NullObserver()
     folder: RunFolder = create_run(path)
-    stored = prepare.prepare(spec, prepare.resolve(spec, observer, engine.name), folder, engine, observer)
+    stored = prepare.prepare(spec, resolve.resolve(spec, observer, engine.name), folder, engine, observer)
     around = Surroundings(
         plan=stored.plan,
         builds=stored.builds,

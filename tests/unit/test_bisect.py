@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from investigator import addons, cache, cache_limit, cli, npm_client, prepare
+from investigator import addons, cache, cache_limit, cli, npm_client, prepare, resolve
 from investigator.addons import AddonPackage
 from investigator.bisect import candidates as candidates_module
 from investigator.bisect import render, run
@@ -150,7 +150,7 @@ class Laboratory:
             request=NodeRequest(source="npm", selector=version), version=version, integrity=None
         )
 
-    def fetch(self, resolved: prepare.Resolved, *_: object) -> tuple[NodeBuild, ...]:
+    def fetch(self, resolved: resolve.Resolved, *_: object) -> tuple[NodeBuild, ...]:
         return tuple(node(self.tmp_path, wanted.version) for wanted in resolved.nodes)
 
     def one_environment(

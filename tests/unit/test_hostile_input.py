@@ -15,7 +15,7 @@ import tomli_w
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from investigator import addons, prepare
+from investigator import addons, resolve
 from investigator.addons import AddonRequest
 from investigator.console import Console
 from investigator.errors import StoredFileError, UsageError
@@ -128,7 +128,7 @@ def nothing_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setattr(sources, "resolve_all", resolve_all)
     monkeypatch.setattr(addons, "named_release", named_release)
     monkeypatch.setattr(addons, "select_release", select_release)
-    monkeypatch.setattr(prepare, "daemon_answers", lambda: True)
+    monkeypatch.setattr(resolve, "daemon_answers", lambda: True)
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)

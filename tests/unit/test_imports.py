@@ -14,6 +14,8 @@ LAYERS = (
     {"engine", "base_image", "nodes", "addons", "patches", "build_log", "elf"},
     {"plan", "workloads"},
     {"selection"},
+    {"inputs"},
+    {"resolve"},
     {"build", "native", "probes", "sqlite_calls"},
     {"invoke", "prepare"},
     {"samples", "arms", "naming"},

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from investigator import addons, listings, prepare
+from investigator import addons, listings, resolve
 from investigator.addons import AddonRequest
 from investigator.console import Console
 from investigator.nodes import sources
@@ -33,7 +33,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "resolve_all", resolve_all)
     monkeypatch.setattr(addons, "named_release", named_release)
     monkeypatch.setattr(addons, "select_release", select_release)
-    monkeypatch.setattr(prepare, "daemon_answers", lambda: True)
+    monkeypatch.setattr(resolve, "daemon_answers", lambda: True)
 
 
 def printed(value: Outline) -> str:

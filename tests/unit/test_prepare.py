@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from investigator import addons, build, host, measure, prepare, selection, workloads
+from investigator import addons, build, host, inputs, measure, prepare, resolve, selection, workloads
 from investigator.addons import AddonPackage, AddonRequest
 from investigator.build import AddonBuild, BuildFailure
 from investigator.engine.interface import Outcome, Task
@@ -186,7 +186,7 @@ def plan(
     monkeypatch: pytest.MonkeyPatch, folder: RunFolder, spec: Spec, nodes: Sequence[NodeBuild]
 ) -> prepare.StoredPlan:
     monkeypatch.setattr(prepare, "fetch", lambda *_: tuple(nodes))
-    return prepare.prepare(spec, prepare.Resolved(nodes=()), folder, engine(), Told())
+    return prepare.prepare(spec, resolve.Resolved(nodes=()), folder, engine(), Told())
 
 
 def test_where_nothing_builds_the_log_is_kept_and_named(
@@ -320,14 +320,14 @@ def test_stored_inputs_are_found_from_everywhere(
         patch="a.diff",
         workloads=("mine.mjs",),
     )
-    stored = prepare.keep_inputs(typed, folder)
+    stored = inputs.keep_inputs(typed, folder)
     assert stored.versions == ("20", "fix=path:../../out", "path:/opt/node")
     assert stored.baseline == "path:../../out"
     assert stored.addon == "path:../../addon"
     assert (stored.workloads, stored.patch) == (("workloads/mine.mjs",), "addon.patch")
     spec_file = folder.write("spec.toml", dump_spec(stored))
     again = load_spec(spec_file)
-    prepare.check_inputs(again)
+    inputs.check_inputs(again)
     assert Path(again.addon.removeprefix("path:")).resolve() == tmp_path / "addon"
 
     seen: list[Spec] = []
@@ -374,7 +374,7 @@ def test_missing_inputs_are_refused_before_there_is_a_run(
         Path(name).write_text("export const run = () => 1;")
     spec = msgspec.structs.replace(Spec(versions=("24",)), **changes)
     with pytest.raises(UsageError, match=words):
-        prepare.resolve(spec, NullObserver(), "docker")
+        resolve.resolve(spec, NullObserver(), "docker")
     assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "wl.mjs", "json_parse.mjs"}
 
 
@@ -409,8 +409,8 @@ def test_the_baseline_is_known_before_anything_is_fetched(
     releases: list[str], baseline: str | None, expected: str
 ) -> None:
     spec = Spec(versions=("20", "b=24"), baseline=baseline)
-    resolved = prepare.resolve(spec, NullObserver(), "docker")
-    assert prepare.baseline_sketch(spec, resolved).node.version == f"{expected}.1.0"
+    resolved = resolve.resolve(spec, NullObserver(), "docker")
+    assert resolve.baseline_sketch(spec, resolved).node.version == f"{expected}.1.0"
 
 
 @pytest.mark.parametrize(
@@ -424,14 +424,14 @@ def test_the_baseline_is_known_before_anything_is_fetched(
 )
 def test_usage_errors_come_first(releases: list[str], spec: Spec, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        prepare.resolve(spec, NullObserver(), "docker")
+        resolve.resolve(spec, NullObserver(), "docker")
 
 
 def test_the_platform_is_that_of_the_engine(releases: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr("platform.machine", lambda: "arm64")
-    prepare.resolve(Spec(versions=("24",)), NullObserver(), "docker")
-    prepare.resolve(Spec(versions=("24",)), NullObserver(), "local")
+    resolve.resolve(Spec(versions=("24",)), NullObserver(), "docker")
+    resolve.resolve(Spec(versions=("24",)), NullObserver(), "local")
     assert releases == ["linux-arm64", "darwin-arm64"]
 
 
@@ -468,8 +468,8 @@ def offer_what_is_asked(monkeypatch: pytest.MonkeyPatch, *, encrypted: bool = Tr
     monkeypatch.setattr(addons, "usable_packages", offer)
 
 
-def compared(*items: tuple[str | None, str]) -> tuple[prepare.ResolvedAddon, ...]:
-    return tuple(prepare.ResolvedAddon(label=label, name=NAME, version=version) for label, version in items)
+def compared(*items: tuple[str | None, str]) -> tuple[resolve.ResolvedAddon, ...]:
+    return tuple(resolve.ResolvedAddon(label=label, name=NAME, version=version) for label, version in items)
 
 
 @pytest.mark.usefixtures("published")
@@ -481,13 +481,13 @@ def test_compared_addons_are_bound_to_releases_and_one_is_the_baseline(
     baseline: str | None, expected: str
 ) -> None:
     spec = msgspec.structs.replace(PAIR, baseline=baseline)
-    resolved = prepare.resolve(spec, NullObserver(), "docker")
+    resolved = resolve.resolve(spec, NullObserver(), "docker")
     assert resolved.addons == compared((None, "1.0.0"), ("new", "2.0.0"))
-    assert [e.id for e in prepare.sketches(spec, resolved)] == [
+    assert [e.id for e in resolve.sketches(spec, resolved)] == [
         "node24.1.0+bsm1.0.0",
         "new:node24.1.0+bsm2.0.0",
     ]
-    found = prepare.baseline_sketch(spec, resolved)
+    found = resolve.baseline_sketch(spec, resolved)
     assert found.addon is not None
     assert found.addon.version == f"{expected}.0.0"
 
@@ -510,13 +510,13 @@ def test_compared_addons_are_bound_to_releases_and_one_is_the_baseline(
 )
 def test_addons_that_cannot_be_compared_are_refused_first(changes: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        prepare.resolve(msgspec.structs.replace(PAIR, **changes), NullObserver(), "docker")
+        resolve.resolve(msgspec.structs.replace(PAIR, **changes), NullObserver(), "docker")
 
 
 @pytest.mark.usefixtures("published")
 def test_without_a_cipher_all_addons_do_the_same_work() -> None:
     spec = msgspec.structs.replace(PAIR, addons=(NAME, "better-sqlite3", "node:sqlite"), cipher="none")
-    resolved = prepare.resolve(spec, NullObserver(), "docker")
+    resolved = resolve.resolve(spec, NullObserver(), "docker")
     assert [addon.shown for addon in resolved.addons] == [
         f"{NAME} 2.0.0",
         "better-sqlite3 2.0.0",
@@ -533,14 +533,14 @@ def test_a_package_of_ones_own_is_known_by_its_own_name(
     own = AddonPackage(name="mine", version="9.0.0", encrypted=False)
     monkeypatch.setattr(addons, "path_addon", lambda *_: own)
     spec = msgspec.structs.replace(PAIR, addons=("better-sqlite3", "path:mine"))
-    resolved = prepare.resolve(spec, NullObserver(), "docker")
-    assert resolved.addons[1] == prepare.ResolvedAddon(label=None, name="mine", version="9.0.0")
+    resolved = resolve.resolve(spec, NullObserver(), "docker")
+    assert resolved.addons[1] == resolve.ResolvedAddon(label=None, name="mine", version="9.0.0")
     with pytest.raises(UsageError, match=r"mine 9.0.0 has no ciphers"):
-        prepare.resolve(msgspec.structs.replace(spec, addons=(NAME, "path:mine")), NullObserver(), "docker")
+        resolve.resolve(msgspec.structs.replace(spec, addons=(NAME, "path:mine")), NullObserver(), "docker")
 
 
 def made_of(
-    spec: Spec, addons_: Sequence[prepare.ResolvedAddon]
+    spec: Spec, addons_: Sequence[resolve.ResolvedAddon]
 ) -> tuple[tuple[Environment, ...], dict[str, AddonBuild], dict[str, BuildFailure]]:
     return prepare.make_environments(spec, [node("24.1.0")], engine(), NullObserver(), addons_)
 
@@ -581,7 +581,7 @@ def test_node_sqlite_is_never_a_shipped_binary(monkeypatch: pytest.MonkeyPatch) 
     spec = msgspec.structs.replace(
         PAIR, addons=(f"{NAME}@1.0.0", "node:sqlite"), prebuilt=True, cipher="none"
     )
-    resolved = (*compared((None, "1.0.0")), prepare.ResolvedAddon(label=None, name="node:sqlite", version=""))
+    resolved = (*compared((None, "1.0.0")), resolve.ResolvedAddon(label=None, name="node:sqlite", version=""))
     environments, _, broken = made_of(spec, resolved)
     assert [e.id for e in environments] == ["node24.1.0+bsm1.0.0-prebuilt", "node24.1.0+nodesqlite"]
     assert not broken
@@ -591,8 +591,8 @@ def test_ciphers_of_other_packages_are_known_when_they_are_there(monkeypatch: py
     fake_builds(monkeypatch, [], lambda *_: False)
     offer_what_is_asked(monkeypatch)
     spec = msgspec.structs.replace(PAIR, addons=("fork@1.0.0", "node:sqlite"))
-    fork = prepare.ResolvedAddon(label=None, name="fork", version="1.0.0")
-    inside = prepare.ResolvedAddon(label=None, name="node:sqlite", version="")
+    fork = resolve.ResolvedAddon(label=None, name="fork", version="1.0.0")
+    inside = resolve.ResolvedAddon(label=None, name="node:sqlite", version="")
     with pytest.raises(UsageError, match=r"fork 1.0.0 would encrypt"):
         made_of(spec, (fork, inside))
     offer_what_is_asked(monkeypatch, encrypted=False)
@@ -605,9 +605,9 @@ def test_a_changed_spec_does_not_go_with_the_stored_releases() -> None:
 
 
 def test_releases_of_an_older_run_can_be_read(folder: RunFolder) -> None:
-    folder.write_json("resolved.json", "resolved", prepare.RESOLVED_SCHEMA, {"nodes": []})
-    read = folder.read_json("resolved.json", "resolved", prepare.RESOLVED_SCHEMA, prepare.Resolved)
-    assert read == prepare.Resolved(nodes=())
+    folder.write_json("resolved.json", "resolved", resolve.RESOLVED_SCHEMA, {"nodes": []})
+    read = folder.read_json("resolved.json", "resolved", resolve.RESOLVED_SCHEMA, resolve.Resolved)
+    assert read == resolve.Resolved(nodes=())
 
 
 # -- a fix that is judged -----------------------------------------------------------------------------------
@@ -729,28 +729,28 @@ def test_files_of_the_fix_go_into_the_run_folder(folder: RunFolder, tmp_path: Pa
     (tmp_path / "mine.diff").write_text(DIFF)
     (tmp_path / "addon").mkdir()
     patch = msgspec.structs.replace(JUDGED, fix=Fix(kind="patch", build="mine.diff", name="mine.diff"))
-    prepare.check_inputs(patch)
-    stored = prepare.keep_inputs(patch, folder)
+    inputs.check_inputs(patch)
+    stored = inputs.keep_inputs(patch, folder)
     assert stored.fix == Fix(kind="patch", build="fix.patch", name="mine.diff")
     assert (folder.path / "fix.patch").read_text() == DIFF
     addon = msgspec.structs.replace(JUDGED, fix=Fix(kind="addon", build="path:addon"))
-    prepare.check_inputs(addon)
-    kept = prepare.keep_inputs(addon, folder)
+    inputs.check_inputs(addon)
+    kept = inputs.keep_inputs(addon, folder)
     assert kept.fix is not None
     assert kept.fix.build == "path:../../addon"
     missing = msgspec.structs.replace(JUDGED, fix=Fix(kind="addon", build="path:./nowhere"))
     with pytest.raises(UsageError, match=r"--fix path:./nowhere does not exist"):
-        prepare.check_inputs(missing)
+        inputs.check_inputs(missing)
     gone = msgspec.structs.replace(JUDGED, fix=Fix(kind="patch", build="gone.diff"))
     with pytest.raises(UsageError, match=r"--fix gone.diff cannot be read"):
-        prepare.check_inputs(gone)
+        inputs.check_inputs(gone)
 
 
 @pytest.mark.usefixtures("published")
 def test_a_release_of_the_fix_that_does_not_exist_is_refused_first() -> None:
     spec = msgspec.structs.replace(JUDGED, fix=Fix(kind="addon", build=f"{NAME}@3.0.0"))
     with pytest.raises(UsageError, match=r"npm has no .* 3.0.0"):
-        prepare.resolve(spec, NullObserver(), "docker")
+        resolve.resolve(spec, NullObserver(), "docker")
 
 
 def test_an_operation_that_is_not_measured_has_no_fix(
