@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from investigator.arms import Arm, Arms, arms, arms_of
-from investigator.arms import Phase as ArmPhase
+from investigator.arms import Arm, Arms, Phase, arms, arms_of
 from investigator.naming import full_names, node_name, short_names
 from investigator.operations import Operation
 from investigator.plan import Failure, Plan
@@ -24,7 +23,6 @@ ANALYSIS_SCHEMA = 1
 
 Verdict = Literal["slower", "faster", "no_change", "undecided", "invalid"]
 PairKind = Literal["baseline", "predecessor", "twin"]
-Phase = ArmPhase
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ plan said must run (Node build, addon binary, operations).
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -106,10 +107,11 @@ def invoke(
     Returns:
         Events and failures; a worker that crashes, hangs or writes garbage is a failure, never an exception.
     """
-    result, died_early = _attempt(engine, around, invocation, mode, paces, timeout_s, keep, instruments)
+    attempt = partial(_attempt, engine, around, invocation, mode, paces, timeout_s, keep, instruments)
+    result, died_early = attempt()
     if mode != "measure" or not died_early:
         return result
-    again, _ = _attempt(engine, around, invocation, mode, paces, timeout_s, keep, instruments)
+    again, _ = attempt()
     reason = result.failures[-1].reason
     remark = f"the process of {invocation.group} died before its first operation and was repeated: {reason}"
     return msgspec.structs.replace(again, remarks=(remark, *again.remarks))

@@ -20,7 +20,8 @@ from typing import Literal
 import msgspec
 
 from investigator import units
-from investigator.analysis import Analysis, Comparison, Phase
+from investigator.analysis import Analysis, Comparison
+from investigator.arms import Phase
 from investigator.attribution.layers import Attribution
 from investigator.audit.claims import Claim
 from investigator.audit.weigh import ALIKE, SAME

@@ -1,5 +1,6 @@
-"""The command line: options in, exit code out. The only place that knows typer.
+"""The command line: options in, exit code out. The only place that knows commands.
 
+Options are declared where what they describe is (`options`, `validating`, `bisect.options`, `documents`).
 Commands stand in the help in the order in which their modules are imported here.
 """
 

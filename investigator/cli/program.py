@@ -1,4 +1,4 @@
-"""The program itself: its help, and how every command ends. The only place that ends it.
+"""The program itself: its help, and how every command that fails ends; `shared` ends those with a result.
 
 Exit codes are those of `errors`. Progress goes to stderr, results to stdout.
 """

@@ -10,9 +10,9 @@ from investigator.analysis import (
     Control,
     Interval,
     PairKind,
-    Phase,
     Verdict,
 )
+from investigator.arms import Phase
 from investigator.attribution.layers import Attribution, Cause, LayerShare, Method, Symbol
 from investigator.build import AddonBuild, BuildFailure
 from investigator.collector import Collections, CollectorFacts

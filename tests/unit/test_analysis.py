@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from investigator.addons import AddonPackage
-from investigator.analysis import Analysis, Comparison, PairKind, Phase, analyse
+from investigator.analysis import Analysis, Comparison, PairKind, analyse
+from investigator.arms import Phase
 from investigator.nodes.interface import NodeBuild
 from investigator.operations import Family, Operation
 from investigator.plan import Environment, Failure, Plan
