@@ -194,13 +194,14 @@ def test_a_program_that_fails_is_not_shipped_and_says_why() -> None:
 # -- the runner ---------------------------------------------------------------------------------------------
 
 
-def folder(tmp_path: Path, scripts: str, flags: tuple[str, ...] = ()) -> Path:
+def folder(tmp_path: Path, scripts: str, flags: tuple[str, ...] = (), *, compiled: bool = False) -> Path:
     """A reproduction whose Node on both sides is the one at hand, told apart by a variable."""
     made = [
         Side(title=name, version=version, fetched=True, flags=flags, variables={"SIDE": name})
         for name, version in (("baseline", "1.0.0"), ("candidate", "2.0.0"))
     ]
-    for name, content in files_of([js_draft(scripts)], made, {}).items():
+    draft = msgspec.structs.replace(js_draft(scripts), compile=compiled)
+    for name, content in files_of([draft], made, {}).items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -213,14 +214,14 @@ def folder(tmp_path: Path, scripts: str, flags: tuple[str, ...] = ()) -> Path:
     return tmp_path
 
 
-def start(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def start(place: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(NODE), str(place / "run.mjs"), *arguments],
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
-        env={"PATH": os.environ["PATH"]},
+        env={"PATH": os.environ["PATH"], **variables},
     )
 
 
@@ -267,6 +268,7 @@ def test_ten_rounds_leave_one_out_on_each_side(tmp_path: Path) -> None:
     ("script", "arguments", "said"),
     [
         ("process.exit(3)", (), "status 3 on the baseline"),
+        ("process.kill(process.pid, 'SIGKILL')", (), "SIGKILL on the baseline"),
         ("console.log('no number')", (), "status 0 on the baseline"),
         ("console.log(JSON.stringify({ ns_per_call: -1 }))", (), "status 0 on the baseline"),
         ("", ("snippet-other",), "there is no program snippet-other"),
@@ -281,6 +283,29 @@ def test_the_runner_fails_with_one_sentence(
     assert done.returncode == 1
     assert said in done.stderr
     assert "at file:" not in done.stderr
+
+
+GYP = """
+const { mkdirSync, readFileSync, writeFileSync } = require('node:fs');
+mkdirSync('build/Release', { recursive: true });
+process.chdir('build');
+const [, folder] = /^-L(\\S+)/.exec(process.env.LDFLAGS);
+writeFileSync('Release/archive', readFileSync(`${folder}/libnode.a`));
+"""
+
+
+def test_no_addon_is_linked_with_a_node_of_the_system(tmp_path: Path) -> None:
+    """Debian's node-gyp says -lnode: a library in which nothing is stands in front of the real one."""
+    (tmp_path / "gyp.cjs").write_text(GYP)
+    script = """
+import { readFileSync } from 'node:fs';
+const archive = readFileSync('build/Release/archive', 'latin1');
+console.log(JSON.stringify({ ns_per_call: archive === '!<arch>\\n' ? 8 : -1 }));
+"""
+    place = folder(tmp_path / "with a space", script, compiled=True)
+    done = start(place, "--rounds", "1", npm_config_node_gyp=str(tmp_path / "gyp.cjs"))
+    assert done.returncode == 0, done.stderr
+    assert "8.000 ns a call" in done.stdout
 
 
 def test_arguments_of_the_command_reach_the_runner_unchanged(tmp_path: Path) -> None:

@@ -145,11 +145,24 @@ function compile(place, node) {
   console.log(`  compiling ${path.relative(HERE, place)} ...`);
   const args = [nodeGyp(), 'rebuild', '--release', `--nodedir=${node}`, '--jobs', 'max'];
   // Packages ask for a program called `node` while they are compiled.
-  const env = { ...process.env, PATH: [path.dirname(process.execPath), process.env.PATH].join(path.delimiter) };
+  const search = [path.dirname(process.execPath), process.env.PATH].join(path.delimiter);
+  const link = path.relative(path.join(place, 'build'), emptyNodeLibrary()); // relative: no space of the user's
+  const env = { ...process.env, PATH: search, LDFLAGS: `-L${link} ${process.env.LDFLAGS ?? ''}` };
   const options = { cwd: place, env, encoding: 'utf8', maxBuffer: 1 << 28 };
   const { status, stdout, stderr, error } = spawnSync(process.execPath, args, options);
   if (error) throw error;
   if (status !== 0) throw new Error(`${place} does not compile:\n${`${stdout}${stderr}`.slice(-4000)}`);
+}
+
+/**
+ * Directory with a libnode.a in which nothing is, found before any other: node-gyp as Debian has it links addons with
+ * Debian's own Node (-lnode), and two of them in one process crash it.
+ */
+function emptyNodeLibrary() {
+  const folder = path.join(WORK, 'link');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path.join(folder, 'libnode.a'), '!<arch>\n');
+  return folder;
 }
 
 /** node-gyp comes with npm, which says where when it runs a script. */
@@ -169,7 +182,7 @@ function measure(program, side, node, { place, environment }) {
   const command = path.join(node, 'bin/node');
   const args = [...flags, path.join(place, program.script)];
   const options = { cwd: place, env, encoding: 'utf8', timeout: 300_000 };
-  const { status, stdout, stderr, error } = spawnSync(command, args, options);
+  const { status, signal, stdout, stderr, error } = spawnSync(command, args, options);
   if (error) throw error;
   let value;
   try {
@@ -178,7 +191,7 @@ function measure(program, side, node, { place, environment }) {
     value = undefined;
   }
   if (status === 0 && Number.isFinite(value) && value > 0) return value;
-  throw new Error(`${program.name} ended with status ${status} on the ${side}:\n${(stderr || stdout).slice(-2000)}`);
+  throw new Error(`${program.name} ended with ${signal ?? `status ${status}`} on the ${side}:\n${(stderr || stdout).slice(-2000)}`);
 }
 
 /** In memory where that is possible, unless the measurement was made on the disk. */
