@@ -1,13 +1,11 @@
 """Real addon builds in containers, whether they load, and the host program on their amalgamation."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path, PurePosixPath
 
-import msgspec
 import pytest
 
-from investigator.addons import AddonPackage, fetch_addon
+from investigator.addons import fetch_addon
 from investigator.build import AddonBuild, BuildFailure, build_all, load_test
 from investigator.engine.docker import DockerEngine
 from investigator.engine.interface import Engine, Mount, Outcome, Started, Task
@@ -19,24 +17,12 @@ from investigator.native import (
     run_native,
     run_node_control,
 )
-from investigator.nodes.describe import describe_node
 from investigator.nodes.interface import NodeBuild
-from investigator.nodes.parse import parse_versions
-from investigator.nodes.sources import fetch_all, platform_for, resolve_all
 from investigator.spec import Flavor
-from sqlcipher_bench.mailbox import write_mailbox
 from sqlcipher_bench.profiles import PRODUCTION, VARIATIONS, Profile
+from tests.integration.tool import ADDON, environment_of, nodes_of
 
 pytestmark = [pytest.mark.container, pytest.mark.node]
-
-ADDON = "better-sqlite3-multiple-ciphers"
-
-
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
-    node: NodeBuild
-    addon: AddonPackage | None
-    flavor: Flavor = "source"
 
 
 class Recorder:
@@ -53,20 +39,13 @@ class Recorder:
         return self.engine.run(task, started)
 
 
-def nodes(engine: Engine, *versions: str) -> tuple[NodeBuild, ...]:
-    platform = platform_for(engine.name)
-    return fetch_all(
-        resolve_all(parse_versions(versions), platform), partial(describe_node, engine), platform
-    )
-
-
 def built(
     engine: Engine, versions: Sequence[str], release: str, flavor: Flavor = "source"
 ) -> tuple[tuple[NodeBuild, ...], dict[str, AddonBuild | BuildFailure]]:
-    found = nodes(engine, *versions)
-    addon = fetch_addon(ADDON, release)
-    wanted = [Wanted(id=node.version, node=node, addon=addon, flavor=flavor) for node in found]
-    return found, build_all(engine, wanted)
+    found = nodes_of(engine, *versions)
+    wanted = [environment_of(node, release, flavor) for node in found]
+    made = build_all(engine, wanted)
+    return found, {environment.node.version: made[environment.id] for environment in wanted}
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +54,6 @@ def pair(docker_engine: DockerEngine) -> Mapping[str, AddonBuild]:
     builds = {version: each for version, each in results.items() if isinstance(each, AddonBuild)}
     assert builds == results
     return builds
-
-
-@pytest.fixture(scope="module")
-def mailbox(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("mailbox") / "mailbox"
-    write_mailbox(path, seed=1)
-    path.parent.chmod(0o755)
-    return path
 
 
 def test_the_amalgamation_is_the_same_object_and_the_addon_is_not(pair: Mapping[str, AddonBuild]) -> None:
@@ -109,14 +80,14 @@ def test_a_second_run_builds_nothing(docker_engine: DockerEngine, pair: Mapping[
 
 
 def test_they_load(docker_engine: DockerEngine, pair: Mapping[str, AddonBuild]) -> None:
-    for node in nodes(docker_engine, "22.21.1", "24.11.1"):
+    for node in nodes_of(docker_engine, "22.21.1", "24.11.1"):
         assert load_test(docker_engine, node, pair[node.version]) is None
 
 
 def test_one_for_another_abi_does_not_load(
     docker_engine: DockerEngine, pair: Mapping[str, AddonBuild]
 ) -> None:
-    (node,) = nodes(docker_engine, "24.11.1")
+    (node,) = nodes_of(docker_engine, "24.11.1")
     assert "NODE_MODULE_VERSION" in (load_test(docker_engine, node, pair["22.21.1"]) or "it loads")
 
 
@@ -173,7 +144,7 @@ def test_the_host_control_reads_the_host(
 
 
 def test_the_integer_loop_reads_the_host_too(docker_engine: DockerEngine) -> None:
-    (node,) = nodes(docker_engine, "24.11.1")
+    (node,) = nodes_of(docker_engine, "24.11.1")
     reading = run_node_control(docker_engine, node)
     assert reading is not None
     assert all(calls > 0 for calls in reading.calls)

@@ -13,37 +13,25 @@ from investigator.causes.rebuild import plan_rebuilds
 from investigator.causes.source import compare_sources
 from investigator.causes.swap import NoSwap, PathSwap, groups, plan_swap, shared_binary
 from investigator.engine.docker import DockerEngine
-from investigator.nodes import describe, parse, sources
 from investigator.nodes.interface import NodeBuild
-from investigator.observer import NullObserver
-from investigator.plan import Environment, environment_id
+from investigator.plan import Environment
+from tests.integration.tool import ADDON, environment_of, nodes_of
 
 pytestmark = [pytest.mark.container, pytest.mark.node]
 
-ADDON = "better-sqlite3-multiple-ciphers"
 NODES = ("20.19.5", "22.21.1", "24.11.1")
 ROW_BUILDER = "!defined(NODE_MODULE_VERSION) || NODE_MODULE_VERSION < 127"
 
 
 @pytest.fixture(scope="module")
 def nodes(docker_engine: DockerEngine) -> Mapping[str, NodeBuild]:
-    platform, quiet = sources.platform_for("docker"), NullObserver()
-    resolved = sources.resolve_all(parse.parse_versions(NODES), platform, quiet)
-    found = sources.fetch_all(
-        resolved, lambda directory: describe.describe_node(docker_engine, directory), platform, quiet
-    )
-    return {node.version: node for node in found}
-
-
-def environment(node: NodeBuild, release: str) -> Environment:
-    package = addons.fetch_addon(ADDON, release)
-    return Environment(id=environment_id(node, package, "source"), label=None, node=node, addon=package)
+    return {node.version: node for node in nodes_of(docker_engine, *NODES)}
 
 
 def pair_of(
     engine: DockerEngine, nodes: Mapping[str, NodeBuild], one: tuple[str, str], other: tuple[str, str]
 ) -> tuple[Environment, Environment, dict[str, AddonBuild]]:
-    environments = (environment(nodes[one[0]], one[1]), environment(nodes[other[0]], other[1]))
+    environments = (environment_of(nodes[one[0]], one[1]), environment_of(nodes[other[0]], other[1]))
     made = build.build_all(engine, environments)
     assert not [result for result in made.values() if isinstance(result, BuildFailure)]
     return *environments, {name: b for name, b in made.items() if isinstance(b, AddonBuild)}

@@ -26,7 +26,8 @@ from investigator.errors import EngineMissingError, HostUnfitError
 from tests.integration.proxy import UnixProxy
 
 LOOK = Path(__file__).with_name("look.py")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+"""For what takes a second on a quiet machine."""
 DOCKER = pytest.param("docker", marks=pytest.mark.container)
 
 

@@ -1,5 +1,6 @@
 """Profiles of real workers: in an unprivileged container and as a local process, by perf and by V8."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ from investigator.engine.local import LocalEngine
 from investigator.invoke import Surroundings
 from investigator.measure import Bench, calibrate
 from investigator.observer import NullObserver
-from investigator.plan import Invocation
+from investigator.plan import Invocation, Pace
 from investigator.profiling.profiler import Profiler, ProfilerKind, choose_profiler
 from investigator.profiling.reading import ProfileReading, profile_invocation, read_profile
 from investigator.spec import Spec
@@ -70,9 +71,20 @@ def prepared(engine: Engine, choice: str, path: Path) -> Bench:
     return Bench(engine=engine, around=around, folder=folder, observer=observer, host_control=lambda: None)
 
 
-def profiled(bench: Bench, profiler: Profiler, op: str, keep: Path) -> ProfileReading:
+@pytest.fixture(scope="module")
+def paces(bench: Bench) -> Mapping[str, Pace]:
+    return paces_of(bench)
+
+
+def paces_of(bench: Bench) -> Mapping[str, Pace]:
     calibration = calibrate(bench, ())
     assert calibration.failures == ()
+    return {pace.op: pace for pace in calibration.paces}
+
+
+def profiled(
+    bench: Bench, paces: Mapping[str, Pace], profiler: Profiler, op: str, keep: Path
+) -> ProfileReading:
     environment = bench.plan.environments[0].id
     job = Invocation(
         round=1, position=0, environment=environment, twin=False, group="explain", operations=(op,)
@@ -81,7 +93,7 @@ def profiled(bench: Bench, profiler: Profiler, op: str, keep: Path) -> ProfileRe
         bench.engine,
         bench.around,
         job,
-        paces={pace.op: pace for pace in calibration.paces},
+        paces=paces,
         passes=12,
         profiler=profiler,
         keep=keep,
@@ -96,12 +108,12 @@ def profiler(docker_engine: DockerEngine) -> Profiler:
 @pytest.mark.node
 @pytest.mark.parametrize("kind", ["perf", "v8"])
 def test_the_layer_of_known_operations(
-    bench: Bench, profiler: Profiler, kind: ProfilerKind, tmp_path: Path
+    bench: Bench, paces: Mapping[str, Pace], profiler: Profiler, kind: ProfilerKind, tmp_path: Path
 ) -> None:
     if kind == "perf" and profiler.kind != "perf":
         pytest.skip(profiler.reason)
     forced = msgspec.structs.replace(profiler, kind=kind)
-    binding = profiled(bench, forced, "bind_text_ascii_10k", tmp_path / "bind")
+    binding = profiled(bench, paces, forced, "bind_text_ascii_10k", tmp_path / "bind")
     assert binding.unavailable is None
     assert binding.shares["boundary"] > 0.5
     writing = [
@@ -115,17 +127,16 @@ def test_the_layer_of_known_operations(
     assert binding.file is not None
     assert read_profile(binding.file).stacks == binding.stacks
     assert b"/root" not in binding.file.read_bytes()
-    ciphering = profiled(bench, forced, "select_uncached", tmp_path / "uncached")
+    ciphering = profiled(bench, paces, forced, "select_uncached", tmp_path / "uncached")
     assert ciphering.shares["native_core"] > 0.8
-    parsing = profiled(bench, forced, "json_parse", tmp_path / "parse")
+    parsing = profiled(bench, paces, forced, "json_parse", tmp_path / "parse")
     assert parsing.shares["engine"] > 0.8
 
 
 @pytest.mark.node
 def test_plain_processes_are_profiled_as_well(local_engine: LocalEngine, tmp_path: Path) -> None:
     chosen = choose_profiler(local_engine)
-    reading = profiled(
-        prepared(local_engine, "local", tmp_path / "run"), chosen, "json_parse", tmp_path / "p"
-    )
+    bench = prepared(local_engine, "local", tmp_path / "run")
+    reading = profiled(bench, paces_of(bench), chosen, "json_parse", tmp_path / "p")
     assert reading.unavailable is None
     assert reading.shares["engine"] > 0.8

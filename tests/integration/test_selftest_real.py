@@ -8,9 +8,12 @@ from investigator.build import AddonBuild
 from investigator.engine.docker import DockerEngine
 from investigator.observer import NullObserver
 from investigator.selftest.bench import Workshop
-from investigator.selftest.places import Patch
-from investigator.selftest.run import node_of, run_selftest
+from investigator.selftest.pilot import AIM_PCT, Rate
+from investigator.selftest.places import PLACES, Patch, Place
+from investigator.selftest.report import SELFTEST_SCHEMA, SelftestReport
+from investigator.selftest.run import FILE, KIND, node_of, run_selftest
 from investigator.selftest.trials import Options
+from investigator.store import RunFolder
 
 pytestmark = [pytest.mark.container, pytest.mark.node]
 
@@ -28,12 +31,34 @@ def test_patched_addons_compile_and_load(docker_engine: DockerEngine, patch: Pat
 
 
 def test_doubled_times_are_found_and_nothing_is_not(docker_engine: DockerEngine, tmp_path: Path) -> None:
+    """The sizes come from the pilots that the places begin with: how well they are met is published by
+    `investigate selftest`. A busy machine may leave open what is there; it may not find what is not.
+    """
     options = Options(
         places=("core_step", "engine_wrapper", "nothing"), ops=("select_range",), sizes=(100.0,), seeds=1
     )
-    report = run_selftest(options, tmp_path / "selftest", NullObserver())
+    rates = tuple(rate_of(place, "select_range") for place in PLACES if place.name in options.places)
+    known = SelftestReport(options=options, rates=rates, planned=3, outcomes=())
+    folder = RunFolder(tmp_path / "selftest")
+    folder.path.mkdir()
+    folder.write_json(FILE, KIND, SELFTEST_SCHEMA, known)
+    report = run_selftest(options, folder.path, NullObserver())
+    assert report.rates == rates
     step, wrapper, nothing = report.outcomes
-    assert (step.verdict, wrapper.verdict) == ("slower", "slower")
-    # How well sizes are met is published by `investigate selftest`; a busy machine may spoil two trials.
-    assert all(trial.measured_pct is not None and trial.measured_pct > 0 for trial in (step, wrapper))
+    for trial in (step, wrapper):
+        assert trial.verdict in {"slower", "undecided"}
+        assert trial.measured_pct is not None
+        assert trial.measured_pct > 30
     assert not nothing.finding
+
+
+def rate_of(place: Place, op: str) -> Rate:
+    """What the first plant of a pilot is made for."""
+    return Rate(
+        place=place.name,
+        op=op,
+        millionths=place.pilots[op],
+        change_pct=AIM_PCT,
+        ci_low_pct=AIM_PCT - 1,
+        ci_high_pct=AIM_PCT + 1,
+    )

@@ -3,10 +3,8 @@
 import hashlib
 import io
 import json
-import os
 import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +18,14 @@ from investigator.nodes.parse import parse_versions
 from investigator.nodes.sources import platform_for, resolve_all, source_of
 from investigator.observer import NullObserver
 from tests.fakes.dist_site import DistSite, serve
+from tests.integration import tool
+from tests.integration.tool import investigate
 
 pytestmark = [pytest.mark.container, pytest.mark.node]
 
 VERSION = "24.11.1"
 STEM = f"node-v{VERSION}-{platform_for('docker')}"
-ADDON = "better-sqlite3-multiple-ciphers@12.11.1"
+ADDON = f"{tool.ADDON}@12.11.1"
 SHORT = ("--quick", "--rounds", "1", "--budget", "0.1")
 SHARED = ("addons", "builds", "host-programs", "mailbox", "npm-listings", "objects")
 """Cache entries that do not depend on where Node came from: a build costs more than all tests here."""
@@ -121,27 +121,9 @@ class make_image:  # noqa: N801 - used like a function
         self.client.images.remove(f"{self.name}:1", force=True)
 
 
-def investigate(
-    cwd: Path, own_cache: Path, *arguments: str, code: int = 0
-) -> subprocess.CompletedProcess[str]:
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        (sys.executable, "-m", "investigator", *arguments),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(root),
-            "INVESTIGATE_CACHE": str(own_cache),
-            "NO_PROXY": "127.0.0.1",
-        },
-    )
-    assert done.returncode == code, f"{done.args}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
+def by_source(cwd: Path, own_cache: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the tool with a cache of its own, past any proxy."""
+    return investigate(*arguments, cwd=cwd, code=code, INVESTIGATE_CACHE=str(own_cache), NO_PROXY="127.0.0.1")
 
 
 def measured(run: Path) -> dict[str, dict[str, Any]]:
@@ -161,7 +143,7 @@ def test_one_release_from_every_source_is_one_build(
     (tmp_path / "installed").symlink_to(release)
     shutil.copy(archive, tmp_path / "own.tar.gz")
     versions = f"{VERSION},mirror=dist:{site.url}@24,i=image:{image},fix=path:./installed,tar=path:own.tar.gz"
-    investigate(
+    by_source(
         tmp_path, own_cache, "js", "--versions", versions, "--ops", "string_concat", *SHORT, "--out", "run"
     )
     environments = measured(tmp_path / "run")
@@ -179,7 +161,7 @@ def test_an_addon_is_built_and_measured_on_builds_of_every_source(
 ) -> None:
     (tmp_path / "node").symlink_to(checkout)
     versions = f"{VERSION},mirror=dist:{site.url},i=image:{image},fix=path:node/out"
-    investigate(
+    by_source(
         tmp_path, own_cache, "sqlite", "--versions", versions, "--addon", ADDON, "--ops", "select_point",
         *SHORT, "--out", "run",
     )  # fmt: skip
@@ -222,7 +204,7 @@ def test_a_mirror_that_is_wrong_is_one_sentence(
                 file.truncate(1 << 30)
         # The right archive may be in the cache by its digest: what is refused here must not profit from that.
         fresh = tmp_path / "cache"
-        done = investigate(
+        done = by_source(
             tmp_path, fresh, "js", "--versions", f"m=dist:{site.url}@{version}", *SHORT, "--out", "run",
             code=code,
         )  # fmt: skip
@@ -251,9 +233,9 @@ def test_an_image_that_cannot_be_used_is_one_sentence(
     arguments = ("js", "--versions", versions, *SHORT, "--out", "run")
     if parts:
         with make_image(docker_client, "partial", dict.fromkeys(parts, release)):
-            done = investigate(tmp_path, own_cache, *arguments, code=2)
+            done = by_source(tmp_path, own_cache, *arguments, code=2)
     else:
-        done = investigate(tmp_path, own_cache, *arguments, code=2)
+        done = by_source(tmp_path, own_cache, *arguments, code=2)
     assert words in done.stderr
     assert not (tmp_path / "run").exists()
 
@@ -263,7 +245,7 @@ def test_an_image_without_headers_runs_where_nothing_is_compiled(
 ) -> None:
     with make_image(docker_client, "headless", {"bin/node": release}):
         versions = f"{VERSION},i=image:investigate-test-headless:1"
-        investigate(tmp_path, own_cache, "js", "--versions", versions, *SHORT, "--out", "run")
+        by_source(tmp_path, own_cache, "js", "--versions", versions, *SHORT, "--out", "run")
     assert len(measured(tmp_path / "run")) == 2
 
 
@@ -277,6 +259,6 @@ def test_a_build_for_another_c_library_is_told_from_a_wrong_one(
     if loader not in binary:
         pytest.skip("another loader on this processor")
     (tmp_path / "musl/bin/node").write_bytes(binary.replace(loader, b"/lib/ld-musl-x86_64.so.1\0\0\0\0"))
-    done = investigate(tmp_path, own_cache, "js", "--versions", "m=path:musl", *SHORT, "--out", "run", code=2)
+    done = by_source(tmp_path, own_cache, "js", "--versions", "m=path:musl", *SHORT, "--out", "run", code=2)
     assert "m=path:musl (Node 24.11.1) cannot be used" in done.stderr
     assert "another processor or C library, musl for instance?" in done.stderr

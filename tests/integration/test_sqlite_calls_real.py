@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from investigator.addons import fetch_addon
 from investigator.build import AddonBuild, build_all
 from investigator.engine.docker import DockerEngine
 from investigator.operations import SQLITE
 from investigator.sqlite_calls import CALLS, SqliteCalls, count_sqlite_calls
-from sqlcipher_bench.mailbox import write_mailbox
-from tests.integration.test_build_real import ADDON, Wanted, nodes
+from tests.integration.tool import environment_of, nodes_of
 
 pytestmark = [pytest.mark.container, pytest.mark.node]
 
@@ -23,20 +21,13 @@ RELEASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def mailbox(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("mailbox") / "mailbox"
-    write_mailbox(path)
-    return path
-
-
 @pytest.mark.parametrize(("release", "version", "row_builder"), RELEASES)
 def test_the_core_loops_make_the_sqlite3_calls_of_the_addon_and_read_the_same_values(
     docker_engine: DockerEngine, mailbox: Path, release: str, version: str, row_builder: str
 ) -> None:
-    (node,) = nodes(docker_engine, version)
-    addon = fetch_addon(ADDON, release)
-    build = build_all(docker_engine, [Wanted(id=version, node=node, addon=addon)])[version]
+    (node,) = nodes_of(docker_engine, version)
+    wanted = environment_of(node, release)
+    build = build_all(docker_engine, [wanted])[wanted.id]
     assert isinstance(build, AddonBuild)
     calls = count_sqlite_calls(docker_engine, node, build, mailbox)
     assert isinstance(calls, SqliteCalls), calls

@@ -2,38 +2,31 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from investigator import cache
-from tests.integration.test_main_job import investigate, our_containers
+from investigator.engine.docker import DockerEngine
+from tests.integration.tool import ADDON, investigate, nodes_of
 
-pytestmark = [pytest.mark.container, pytest.mark.node]
+pytestmark = [pytest.mark.container, pytest.mark.node, pytest.mark.usefixtures("containers_end")]
 
 PATCHES = Path(__file__).parent / "patches"
-ADDON = "better-sqlite3-multiple-ciphers@12.11.1"
+RELEASE = f"{ADDON}@12.11.1"
 """The patches are made for the sources of this release."""
 
 
-@pytest.fixture(autouse=True)
-def needs_docker(docker_engine: object) -> Iterator[None]:
-    yield
-    assert our_containers() == []
-
-
-def judge(cwd: Path, fix: str, right: str, addon: str = ADDON) -> dict[str, Any]:
+def judge(cwd: Path, fix: str, right: str, addon: str = RELEASE) -> dict[str, Any]:
     """Judge a fix of the text conversion that Node 24.0.0 to 24.18.1 have; its answer.
 
     It is the right one, or on a busy machine "cannot tell"; never another, and the exit code says the same.
     """
     done = investigate(
         "validate", "--baseline", "22.21.1", "--regressed", "24.11.1", "--fix", fix, "--addon", addon,
-        "--op", "bind_text_ascii_10k", "--ops", "select_range", "--engine", "docker", "--out", "run",
-        cwd=cwd, code=None,
+        "--op", "bind_text_ascii_10k", "--ops", "select_range", "--engine", "docker", "--budget", 3,
+        "--out", "run", cwd=cwd, code=None,
     )  # fmt: skip
     answer: dict[str, Any] = json.loads((cwd / "run/summary.json").read_text())["validation"]
     assert answer["outcome"] in {right, "cannot_tell"}, answer["headline"]
@@ -49,7 +42,7 @@ def target(answer: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_release_that_repaired_it_passes(tmp_path: Path) -> None:
     # 12.11.1 compiled for 24.19.0 aborts while it is measured; 13.0.3 does not.
-    answer = judge(tmp_path, "24.19.0", "pass", "better-sqlite3-multiple-ciphers@13.0.3")
+    answer = judge(tmp_path, "24.19.0", "pass", f"{ADDON}@13.0.3")
     assert target(answer)["recovered_pct"] > 50
     assert target(answer)["loss"]["change_pct"] > 50
     suite = ET.parse(tmp_path / "run/junit.xml").getroot()  # noqa: S314 - our own file
@@ -58,12 +51,12 @@ def test_the_release_that_repaired_it_passes(tmp_path: Path) -> None:
     assert shown.stdout.replace("\n", " ").startswith(answer["headline"])
 
 
-def test_a_directory_with_a_release_that_still_has_it_fails(tmp_path: Path) -> None:
-    fetching = ("js", "--versions", "24.18.1", "--ops", "sha256_8mb", "--rounds", "1")
-    investigate(*fetching, cwd=tmp_path)
-    (released,) = cache.cache_root().glob("nodes/npm-node-*-24.18.1")
+def test_a_directory_with_a_release_that_still_has_it_fails(
+    docker_engine: DockerEngine, tmp_path: Path
+) -> None:
+    (released,) = nodes_of(docker_engine, "24.18.1")
     for name in ("bin", "include"):
-        shutil.copytree(released / name, tmp_path / "build" / name)
+        shutil.copytree(released.directory / name, tmp_path / "build" / name)
     answer = judge(tmp_path, str(tmp_path / "build"), "fail")
     assert (answer["fix_kind"], answer["fix"]) == ("node", "Node 24.18.1 (a build of one's own)")
     assert target(answer)["recovered_pct"] < 50
