@@ -296,6 +296,12 @@ def _changed(record: CausesRecord) -> Iterator[str]:
         yield f"{version.name} {version.baseline or 'none'} -> {version.candidate or 'none'}"
     for default in changes.defaults[:MOST_VERSIONS]:
         yield f"V8 default {default.name} {default.baseline} -> {default.candidate}"
+    decisive = [variable for variable in changes.config if variable.relevance == "code"]
+    for variable in decisive[:MOST_VERSIONS]:
+        yield (
+            f"process.config {variable.subject.removeprefix('variables.')} "
+            f"{variable.baseline or 'none'} -> {variable.candidate or 'none'}"
+        )
     for difference in () if record.builds is None else record.builds.suspects[:MOST_VERSIONS]:
         sides = f"{difference.baseline} -> {difference.candidate}"
         yield f"build: {difference.what} of {difference.subject} {sides}"

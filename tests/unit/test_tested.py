@@ -34,7 +34,22 @@ REGION = SourceRegion(
 NOTHING = NodeChanges(
     same_binary=False,
     versions=(VersionChange(name="v8", baseline="12.4", candidate="13.6", about=""),),
-    config=(),
+    config=(
+        BuildDifference(
+            what="config.gypi",
+            subject="variables.v8_enable_sandbox",
+            baseline="0",
+            candidate="",
+            relevance="code",
+        ),
+        BuildDifference(
+            what="config.gypi",
+            subject="variables.node_prefix",
+            baseline="/usr",
+            candidate="/",
+            relevance="none",
+        ),
+    ),
     defaults=(),
     new_flags=0,
     gone_flags=0,
@@ -83,7 +98,7 @@ def test_a_swap_that_moves_the_change_is_a_cause(tmp_path: Path) -> None:
     assert "src/util/data.cpp:122-140" in cause.text
     assert "NODE_MODULE_VERSION < 127" in cause.text
     assert cause.moved == pytest.approx(1.0, abs=0.1)
-    assert found.changed == ("v8 12.4 -> 13.6",)
+    assert found.changed == ("v8 12.4 -> 13.6", "process.config v8_enable_sandbox 0 -> none")
 
 
 def test_a_swap_that_moves_nothing_is_rejected(tmp_path: Path) -> None:
