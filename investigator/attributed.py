@@ -49,7 +49,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
     probes: dict[str, ProbeBuild]
     twins: dict[str, str]
-    """``native_core`` and ``boundary`` to the operation that measures it."""
+    """``native_core``, ``boundary`` and ``together`` (both at once) to the operation that measures it."""
     without_twin: dict[str, str]
     """The same keys to the reason why there is none."""
     profiler: Profiler

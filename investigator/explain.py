@@ -19,6 +19,7 @@ from investigator.attributed import (
     profile_path,
     read_explained,
 )
+from investigator.attribution.subtraction import TOGETHER
 from investigator.build import BuildFailure
 from investigator.experiments import find_causes
 from investigator.measure import Bench
@@ -33,8 +34,8 @@ from investigator.store import RunFolder
 
 ROUNDS = 8
 PASSES = 6
-PROFILE_PASSES = 30
-"""About 1.2 s of passes: a thousand samples."""
+PROFILE_PASSES = 25
+"""About a second of passes: a thousand samples."""
 ALONE = "explain"
 TWINS = f"{ONCE}twins"
 """Groups: the operation has a process of its own, its twins share another."""
@@ -86,6 +87,7 @@ def _begin(bench: Bench, target: Target, folder: RunFolder, profiler: Profiler) 
     twins, without = _twins(target.op, parent.operation(target.op), tuple(probes.values()))
     if "native_core" in twins and (differs := _other_calls(bench, pair, target.op, probes)) is not None:
         twins.pop("native_core")
+        twins.pop(TOGETHER, None)
         without["native_core"] = differs
     alone = parent.operation(target.op)
     if not alone.group.startswith("workload:"):
@@ -126,6 +128,9 @@ def _twins(
             without[layer] = reason
         else:
             twins[layer] = msgspec.structs.replace(twin, group=TWINS)
+    both = find(f"{TOGETHER}.{op}")
+    if both is not None and not without:
+        twins[TOGETHER] = msgspec.structs.replace(both, group=TWINS)
     return twins, without
 
 

@@ -155,13 +155,24 @@ REPLAYS = tuple(
 )
 """The calls of each sqlite operation without SQLite: what the addon and Node do for them."""
 
+TOGETHER = tuple(
+    msgspec.structs.replace(
+        replay,
+        name=replay.name.replace("boundary.", "together."),
+        workload=replay.name.replace("boundary.", "together."),
+        module="node_fixtures/boundary_probe/together.mjs",
+    )
+    for replay in REPLAYS
+)
+"""The same with the loop in C called in the place of SQLite's work."""
+
 PRIMITIVES = tuple(
     _boundary(dialect + name, "primitives", 100) for dialect in ("", "napi.") for name in _primitives()
 )
 """What crossing costs, one step at a time: in V8's API (``row_bulk_50x4``) and in Node-API
 (``napi.row_bulk_50x4``)."""
 
-CATALOGUE = (*SQLITE, *JS, *REPLAYS, *PRIMITIVES, *CORE)
+CATALOGUE = (*SQLITE, *JS, *REPLAYS, *TOGETHER, *PRIMITIVES, *CORE)
 
 BY_NAME_ONLY: frozenset[Family] = frozenset({"boundary", "core"})
 """Families that explain others: never part of ``all`` or ``essential``."""

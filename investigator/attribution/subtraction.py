@@ -9,6 +9,8 @@ stands beside them for the profile, which sees only what runs):
   quartile over passes: being preempted by strangers is no property of a version);
 * ``native_core``: user time of the C loop (twin ``core.<op>``);
 * ``boundary``: user time of the twin ``boundary.<op>``, which makes the addon's sequence of API calls;
+* ``core_within`` (beside them): user time of the twin ``together.<op>``, which makes one call of the C loop
+  inside of each call of the boundary's, less the boundary's: the core with the caches that it finds there;
 * ``unexplained``: the rest.
 """
 
@@ -21,6 +23,7 @@ import pandas as pd
 from investigator.stats.process import FloatArray, IntArray, lower_quartile, mean_values
 
 PARTS = ("gc", "os", "native_core", "boundary")
+TOGETHER = "together"
 FIDELITY = 0.10
 """Twins count only where they make up the operation within 10 %."""
 
@@ -108,8 +111,21 @@ def terms(
     nothing: FloatArray = np.full(len(rounds), np.nan)
     for term in ("native_core", "boundary"):
         values[term] = _by_round(own, twins[term], "user", rounds) if term in twins else nothing
-    values["unexplained"] = values["total"] - sum(values[term] for term in PARTS)
-    return Terms(values=values)
+    if TOGETHER in twins:
+        values["core_within"] = _by_round(own, twins[TOGETHER], "user", rounds) - values["boundary"]
+    return Terms(values=_with_unexplained(values))
+
+
+def _with_unexplained(values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    return {**values, "unexplained": values["total"] - sum(values[term] for term in PARTS)}
+
+
+def within(of: Terms) -> Terms | None:
+    """The terms with the native core as it is between the addon's work and Node's; None where unmeasured."""
+    core = of.values.get("core_within")
+    if core is None or not np.isfinite(core).any():
+        return None
+    return Terms(values=_with_unexplained({**of.values, "native_core": core}))
 
 
 def _by_round(processes: pd.DataFrame, op: str, column: str, rounds: Sequence[int]) -> FloatArray:

@@ -38,7 +38,7 @@ function teardown(state) {
   state.release();
 }
 
-/** An operation that reads: `calls` is the number of calls after which its arguments come again. */
+/** An operation that reads, of the workloads `real`: `calls` is the number of calls after which its arguments come again. */
 function reading(file, real, name, calls, parameters, kind) {
   const { rowsOf, shape } = RESULTS[kind];
   return {
@@ -87,8 +87,8 @@ function listening(ctx, heard) {
   };
 }
 
-/** An operation that writes; `pick` makes the state of its `run` from that of the real one and the statements. */
-function writing(name, parameters, rowidStep, pick) {
+/** An operation that writes, of the workloads `real`; `pick` makes the state of its `run` from that of the real one. */
+function writing(real, name, parameters, rowidStep, pick) {
   return {
     setup: async (ctx) => {
       const { Replay } = ctx.probe;
@@ -109,7 +109,7 @@ function writing(name, parameters, rowidStep, pick) {
       rewindWrites(played);
       return played;
     },
-    run: writes[name].run,
+    run: real[name].run,
     restore: rewindWrites,
     teardown,
   };
@@ -149,24 +149,34 @@ const deleting = ({ ids }) => ({
   },
 });
 
-export const workloads = {
-  'boundary.select_point': reading('select', selects, 'select_point', 1000, 1, 'row'),
-  'boundary.select_range': reading('select', selects, 'select_range', 4, 2, 'rows'),
-  'boundary.select_range_raw': reading('select', selects, 'select_range_raw', 4, 2, 'arrays'),
-  'boundary.select_iterate': reading('select', selects, 'select_iterate', 4, 2, 'rows'),
-  'boundary.select_uncached': reading('select', selects, 'select_uncached', 4, 2, 'rows'),
-  'boundary.select_udf': reading('select', selects, 'select_udf', 4, 2, 'scalar'),
-  'boundary.select_blob_3k': reading('select', selects, 'select_blob_3k', 16, 1, 'scalar'),
-  'boundary.select_blob_30k': reading('select', selects, 'select_blob_30k', 16, 1, 'scalar'),
-  'boundary.select_blob_100k': reading('select', selects, 'select_blob_100k', 16, 1, 'scalar'),
-  'boundary.bind_text_ascii_20': reading('bind_text', binds, 'bind_text_ascii_20', 4, 1, 'scalar'),
-  'boundary.bind_text_ascii_200': reading('bind_text', binds, 'bind_text_ascii_200', 4, 1, 'scalar'),
-  'boundary.bind_text_ascii_2k': reading('bind_text', binds, 'bind_text_ascii_2k', 4, 1, 'scalar'),
-  'boundary.bind_text_ascii_10k': reading('bind_text', binds, 'bind_text_ascii_10k', 4, 1, 'scalar'),
-  'boundary.bind_text_latin1_2k': reading('bind_text', binds, 'bind_text_latin1_2k', 4, 1, 'scalar'),
-  'boundary.bind_text_twobyte_2k': reading('bind_text', binds, 'bind_text_twobyte_2k', 4, 1, 'scalar'),
-  'boundary.insert_row': writing('insert_row', 8, 1, inserting),
-  'boundary.insert_batch': writing('insert_batch', 8, 1, inserting),
-  'boundary.update_row': writing('update_row', 2, 0, updating),
-  'boundary.delete_row': writing('delete_row', 1, 0, deleting),
-};
+/** The replays of the operations in the modules given: `[name, workload]`. */
+export function replays(selects, binds, writes) {
+  const select = (name, ...rest) => [name, reading('select', selects, name, ...rest)];
+  const bind = (name) => [name, reading('bind_text', binds, name, 4, 1, 'scalar')];
+  const write = (name, ...rest) => [name, writing(writes, name, ...rest)];
+  return [
+    select('select_point', 1000, 1, 'row'),
+    select('select_range', 4, 2, 'rows'),
+    select('select_range_raw', 4, 2, 'arrays'),
+    select('select_iterate', 4, 2, 'rows'),
+    select('select_uncached', 4, 2, 'rows'),
+    select('select_udf', 4, 2, 'scalar'),
+    select('select_blob_3k', 16, 1, 'scalar'),
+    select('select_blob_30k', 16, 1, 'scalar'),
+    select('select_blob_100k', 16, 1, 'scalar'),
+    bind('bind_text_ascii_20'),
+    bind('bind_text_ascii_200'),
+    bind('bind_text_ascii_2k'),
+    bind('bind_text_ascii_10k'),
+    bind('bind_text_latin1_2k'),
+    bind('bind_text_twobyte_2k'),
+    write('insert_row', 8, 1, inserting),
+    write('insert_batch', 8, 1, inserting),
+    write('update_row', 2, 0, updating),
+    write('delete_row', 1, 0, deleting),
+  ];
+}
+
+export const workloads = Object.fromEntries(
+  replays(selects, binds, writes).map(([name, workload]) => [`boundary.${name}`, workload]),
+);

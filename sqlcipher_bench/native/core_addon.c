@@ -8,6 +8,8 @@
  *   loop(handle, from, calls) -> fold, a whole number of 32 bits
  *   run(handle, i) -> what the JavaScript operation returns for its call number `i`
  *   restore(handle), teardown(handle)
+ *   worker(handle) -> a Buffer with two pointers, f and d: f(d) makes the next call, for C code in other binaries of the
+ *                     process; a call that fails ends the process
  *
  * Everything that fails throws; a handle that failed can still be given to teardown.
  */
@@ -39,6 +41,7 @@ struct core {
 	struct string *strings;
 	bool is_open;
 	bool has_loop;
+	int64_t next; /* number of the call that the worker makes next */
 };
 
 /* Where a failure goes: into the native function that is running. */
@@ -319,6 +322,30 @@ static napi_value js_run(napi_env env, napi_callback_info info) {
 	return value_of_call(env, loop_of(env, arguments[0]), whole_number(env, arguments[1]));
 }
 
+/* There is nobody to throw to: the caller is C, and its caller the addon under test. */
+static void work(void *given) {
+	struct core *core = given;
+	if (setjmp(failed)) {
+		fprintf(stderr, "the loop in C failed: %s\n", failure);
+		abort();
+	}
+	call_once(&core->loop, core->next++);
+}
+
+static napi_value js_worker(napi_env env, napi_callback_info info) {
+	napi_value arguments[ARGUMENTS], pointers;
+	struct {
+		void (*call)(void *);
+		void *data;
+	} worker = {work, NULL};
+	if (setjmp(failed)) return thrown(env);
+	take_arguments(env, info, 1, arguments);
+	loop_of(env, arguments[0]);
+	worker.data = core_of(env, arguments[0]);
+	need(napi_create_buffer_copy(env, sizeof worker, &worker, NULL, &pointers), "pointers");
+	return pointers;
+}
+
 static napi_value js_restore(napi_env env, napi_callback_info info) {
 	napi_value arguments[ARGUMENTS];
 	if (setjmp(failed)) return thrown(env);
@@ -349,6 +376,7 @@ NAPI_MODULE_INIT() {
 		napi_callback function;
 	} FUNCTIONS[] = {
 		{"setup", js_setup}, {"loop", js_loop}, {"run", js_run}, {"restore", js_restore}, {"teardown", js_teardown},
+		{"worker", js_worker},
 	};
 	bench_failed = leave;
 	if (setjmp(failed)) return thrown(env);

@@ -1,9 +1,9 @@
 """Whether the twins make up the operations: ``python -m tests.benchmark.fidelity --ops select_point ...``.
 
-Each operation alone in its process, its twins (C loop, replayed addon) in another, as in the explain phase.
-For each Node one line: ns per call of the operation, its parts, and what part of it they make up together.
-Attribution uses the twins of a version only where that is 0.90 to 1.10. Asserts nothing: it is a
-measurement, for quiet machines.
+Each operation alone in its process, its twins (C loop, replayed addon, both together) in another, as in the
+explain phase. For each Node one line: ns per call of the operation, its parts, and what part of it they make
+up, beside each other and with the core within the addon's calls. Attribution takes the better of the two, and
+only where it is 0.90 to 1.10. Asserts nothing: it is a measurement, for quiet machines.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from investigator import measure, prepare, resolve, workflow
-from investigator.attribution.subtraction import PARTS, Terms, process_terms, terms
+from investigator.attribution.subtraction import PARTS, TOGETHER, Terms, process_terms, terms, within
 from investigator.measure import Bench
 from investigator.observer import NullObserver
 from investigator.operations import Operation, find
@@ -33,11 +33,14 @@ OPS = (
 )
 
 
+PROCESSES = (("", "alone"), ("core.", "twins"), ("boundary.", "twins"), ("together.", "twins"))
+
+
 def operations(ops: list[str]) -> tuple[Operation, ...]:
     """The operations, each with a process of its own and one for its twins."""
     made = []
     for name in ops:
-        for prefix, group in (("", "alone"), ("core.", "twins"), ("boundary.", "twins")):
+        for prefix, group in PROCESSES:
             if (found := find(prefix + name)) is not None:
                 made.append(msgspec.structs.replace(found, group=f"{ONCE}{group}-{name}"))
     return tuple(made)
@@ -60,9 +63,10 @@ def print_table(bench: Bench, ops: list[str]) -> None:
     table = read_table(bench.folder, bench.plan, records)
     processes = process_terms(table[table["phase"] == "pass"])
     numbers = [record.number for record in records]
-    print(f"{'operation':24}{'node':9}{'total':>9}" + "".join(f"{p:>12}" for p in PARTS) + f"{'made up':>9}")
+    heads = (*PARTS, "core within", "beside", "within")
+    print(f"{'operation':24}{'node':9}{'total':>9}" + "".join(f"{head:>12}" for head in heads))
     for op in ops:
-        twins = {"native_core": f"core.{op}", "boundary": f"boundary.{op}"}
+        twins = {"native_core": f"core.{op}", "boundary": f"boundary.{op}", TOGETHER: f"together.{op}"}
         for environment in bench.plan.environments:
             print(
                 line(op, environment.node.version, terms(processes, environment.id, op, numbers, twins=twins))
@@ -70,11 +74,16 @@ def print_table(bench: Bench, ops: list[str]) -> None:
 
 
 def line(op: str, version: str, found: Terms) -> str:
-    """Medians over rounds; at the end the range of the part that is made up."""
-    made_up = 1.0 - found["unexplained"] / found["total"]
-    parts = "".join(f"{np.nanmedian(found[part]):12.0f}" for part in PARTS)
-    spread = f"{np.nanmin(made_up):6.2f} to {np.nanmax(made_up):.2f}"
-    return f"{op:24}{version:9}{np.nanmedian(found['total']):9.0f}{parts}{np.nanmedian(made_up):9.2f}{spread}"
+    """Medians over rounds; at the end what part the twins make up in either way of putting them together."""
+    inside = within(found)
+    times = [found[part] for part in PARTS]
+    times += [inside["native_core"]] if inside else [np.full(1, np.nan)]
+    ways = [1.0 - np.nanmedian(way["unexplained"] / way["total"]) for way in (found, inside) if way]
+    return (
+        f"{op:24}{version:9}{np.nanmedian(found['total']):9.0f}"
+        + "".join(f"{np.nanmedian(values):12.0f}" for values in times)
+        + "".join(f"{way:12.2f}" for way in ways)
+    )
 
 
 def main() -> None:

@@ -9,10 +9,12 @@ import pytest
 from investigator.attribution.layers import LAYERS, LayerShare, Method
 from investigator.attribution.methods import Pair, Profiled, pair_terms, profile, subtract
 from investigator.attribution.rule import OUTSIDE_CORE, UNDIVIDED, UNEXPLAINED, Ruling, by_experiment, rule
+from investigator.attribution.subtraction import TOGETHER
 
 ROUNDS = tuple(range(1, 9))
 OP = "select_range"
 TWINS = {"native_core": f"core.{OP}", "boundary": f"boundary.{OP}"}
+BOTH = {**TWINS, TOGETHER: f"together.{OP}"}
 CALLS = 1000
 Cost = Mapping[str, float]
 BASE: Cost = {"native_core": 12_000.0, "boundary": 9_000.0, "engine": 0.0, "gc": 1_000.0, "os": 500.0}
@@ -23,9 +25,16 @@ def plus(cost: Cost, **more: float) -> Cost:
 
 
 def table_of(
-    costs: Mapping[str, Cost], *, twin_costs: Mapping[str, Cost] | None = None, noise: float = 0.01
+    costs: Mapping[str, Cost],
+    *,
+    twin_costs: Mapping[str, Cost] | None = None,
+    together: Mapping[str, float] | None = None,
+    noise: float = 0.01,
 ) -> pd.DataFrame:
-    """Six passes an operation, eight rounds, twice a round; `twin_costs` where twins see something else."""
+    """Six passes an operation, eight rounds, twice a round; `twin_costs` where twins see something else.
+
+    `together` is what core and boundary cost as one twin.
+    """
     rng = np.random.default_rng(3)
     rows = []
     for environment, cost in costs.items():
@@ -35,6 +44,8 @@ def table_of(
             TWINS["native_core"]: (seen["native_core"], 0.0, 0.0),
             TWINS["boundary"]: (seen["boundary"], 0.0, 0.0),
         }
+        if together is not None:
+            ops[BOTH[TOGETHER]] = (together[environment], 0.0, 0.0)
         for op, (total, gc, os) in ops.items():
             for number in ROUNDS:
                 for twin in (False, True):
@@ -115,6 +126,38 @@ def test_shares_are_those_that_were_put_in() -> None:
     assert method.layers["boundary"].ns_per_op == pytest.approx(4000.0, rel=0.05)
     assert method.layers["boundary"].ci_low < 0.8 < method.layers["boundary"].ci_high
     assert sum(layer.share for layer in method.layers.values()) == pytest.approx(1.0)
+
+
+def test_a_core_whose_caches_are_colder_within_the_calls_is_taken_as_it_is_there() -> None:
+    """In a loop of its own it takes three quarters: twins beside each other miss 13 % of the operation."""
+    costs = {"a": BASE, "b": plus(BASE, native_core=8000.0)}
+    warm = {name: {**cost, "native_core": cost["native_core"] * 0.75} for name, cost in costs.items()}
+    both = {name: cost["native_core"] + cost["boundary"] for name, cost in costs.items()}
+    table = table_of(costs, twin_costs=warm, together=both, noise=0.002)
+    without, _ = subtract(pair(), *pair_terms(pair(), table))
+    assert without.unavailable is not None
+    method, _ = subtract(pair(twins=BOTH), *pair_terms(pair(twins=BOTH), table))
+    assert method.layers["native_core"].share == pytest.approx(1.0, abs=0.03)
+    assert method.layers["native_core"].baseline_ns_per_op == pytest.approx(12_000.0, rel=0.03)
+    assert "inside of the addon's calls" in method.notes[0]
+
+
+def test_where_the_twins_fit_beside_each_other_they_stay_there() -> None:
+    """The shortest calls cost more together than in the operation: each has a crossing of its own."""
+    costs = {"a": BASE, "b": plus(BASE, native_core=8000.0)}
+    both = {name: 1.3 * (cost["native_core"] + cost["boundary"]) for name, cost in costs.items()}
+    table = table_of(costs, together=both, noise=0.002)
+    method, _ = subtract(pair(twins=BOTH), *pair_terms(pair(twins=BOTH), table))
+    assert method.notes == ()
+    assert method.layers["native_core"].share == pytest.approx(1.0, abs=0.03)
+
+
+def test_what_no_twin_contains_stays_unexplained_however_they_are_put_together() -> None:
+    costs = {"a": BASE, "b": plus(BASE, engine=6000.0)}
+    both = {name: cost["native_core"] + cost["boundary"] for name, cost in costs.items()}
+    table = table_of(costs, together=both)
+    method, _ = subtract(pair(twins=BOTH), *pair_terms(pair(twins=BOTH), table))
+    assert method.largest == OUTSIDE_CORE
 
 
 def test_two_layers_alike_are_mixed_and_never_one() -> None:

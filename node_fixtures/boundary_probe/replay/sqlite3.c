@@ -8,6 +8,8 @@
  *   @replay   one row, one column: 1. No SQLite knows that, so an addon that answers is linked with this file.
  *   @tape     one parameter, a blob: recordings, in the format of tape.mjs, to be played from now on
  *   @rewind   the next call of every statement plays its first recording again
+ *   @pair     one parameter, a blob: two pointers, f and d, and a recorded SQL: f(d) is called in every execution of it,
+ *             before its first row, where the real library does its work
  * Any other SQL must have been recorded, letter for letter.
  *
  * Recordings of a statement are played in turn, one for each execution, for ever.
@@ -59,6 +61,8 @@ struct tape {
 	int position;
 	sqlite3_int64 turns;
 	recording *all;
+	void (*work)(void *); /* the real library's, see @pair */
+	void *worker;
 };
 
 struct function {
@@ -84,7 +88,7 @@ struct sqlite3 {
 	int code;
 };
 
-enum special { PLAY, REPLAY, TAPE, REWIND };
+enum special { PLAY, REPLAY, TAPE, REWIND, PAIR };
 
 struct sqlite3_stmt {
 	sqlite3 *db;
@@ -251,6 +255,7 @@ static int prepare(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **made,
 	if (strcmp(statement->sql, "@replay") == 0) statement->special = REPLAY;
 	else if (strcmp(statement->sql, "@tape") == 0) statement->special = TAPE;
 	else if (strcmp(statement->sql, "@rewind") == 0) statement->special = REWIND;
+	else if (strcmp(statement->sql, "@pair") == 0) statement->special = PAIR;
 	else {
 		for (each = db->tapes; each && strcmp(each->sql, statement->sql) != 0; each = each->next) {}
 		if (!each) {
@@ -281,6 +286,19 @@ int sqlite3_finalize(sqlite3_stmt *statement) {
 	return SQLITE_OK;
 }
 
+static int pair(sqlite3 *db, const char *start, int bytes) {
+	const int pointers = sizeof(void (*)(void *)) + sizeof(void *);
+	const int length = bytes - pointers;
+	tape *each;
+	for (each = length > 0 ? db->tapes : 0; each; each = each->next) {
+		if ((int)strlen(each->sql) != length || memcmp(each->sql, start + pointers, (size_t)length) != 0) continue;
+		memcpy(&each->work, start, sizeof each->work);
+		memcpy(&each->worker, start + sizeof each->work, sizeof each->worker);
+		return SQLITE_OK;
+	}
+	return SQLITE_NOTFOUND;
+}
+
 static int step_special(sqlite3_stmt *statement) {
 	const int is_first = !statement->is_running;
 	statement->is_running = 1;
@@ -290,6 +308,10 @@ static int step_special(sqlite3_stmt *statement) {
 			statement->status = load(statement->db, statement->blob, statement->blob_bytes);
 			if (statement->status == SQLITE_OK) return SQLITE_DONE;
 			return wrong(statement->db, SQLITE_CORRUPT, "this is no tape");
+		case PAIR:
+			statement->status = pair(statement->db, statement->blob, statement->blob_bytes);
+			if (statement->status == SQLITE_OK) return SQLITE_DONE;
+			return wrong(statement->db, SQLITE_NOTFOUND, "this SQL has not been recorded");
 		default: rewind_all(statement->db); return SQLITE_DONE;
 	}
 }
@@ -304,6 +326,7 @@ static int start(sqlite3_stmt *statement) {
 	statement->playing = entry;
 	statement->row = 0;
 	statement->cells = entry->cells;
+	if (tape->work) tape->work(tape->worker);
 	if (entry->calls) {
 		function *called = find_function(db, tape->function);
 		sqlite3_context context;
@@ -343,7 +366,8 @@ int sqlite3_reset(sqlite3_stmt *statement) {
 int sqlite3_clear_bindings(sqlite3_stmt *statement) { return SQLITE_OK; }
 
 int sqlite3_bind_parameter_count(sqlite3_stmt *statement) {
-	return statement->special == PLAY ? statement->tape->parameters : statement->special == TAPE;
+	if (statement->special == PLAY) return statement->tape->parameters;
+	return statement->special == TAPE || statement->special == PAIR;
 }
 
 const char *sqlite3_bind_parameter_name(sqlite3_stmt *statement, int index) { return 0; }
@@ -366,7 +390,7 @@ int sqlite3_bind_text64(
 }
 
 int sqlite3_bind_blob(sqlite3_stmt *statement, int index, const void *blob, int bytes, void (*destroy)(void *)) {
-	if (statement->special == TAPE) {
+	if (statement->special == TAPE || statement->special == PAIR) {
 		/* The caller keeps it alive while the statement runs, which is all that a tape needs. */
 		statement->blob = blob;
 		statement->blob_bytes = bytes;
