@@ -195,7 +195,7 @@ def test_answers_follow_the_evidence() -> None:
             made.material(causes=(made.cause(),), made=made.REPRODUCTIONS), flags=(made.flags(),)
         )
     )
-    assert better[1].startswith("made and run on both versions. a V8 addon of 40 lines: 2.15 times")
+    assert better[1].startswith("made and run on both versions: a V8 addon of 40 lines: 2.15 times")
     assert "not shown by the statement through node:sqlite (+2.0 %)" in better[1]
     assert better[8] == "see V8 flags"
     assert "moves 97 %" in better[11]

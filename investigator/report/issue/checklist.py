@@ -38,7 +38,7 @@ def _snippet(material: Material) -> str:
         return (
             f"{NOT_MEASURED}: what was made could not be run; {code(of_run('repro', material))} tries again"
         )
-    return f"made and run on both versions. {'; '.join(said)}"
+    return f"made and run on both versions: {'; '.join(said)}"
 
 
 def _environment(material: Material) -> str:

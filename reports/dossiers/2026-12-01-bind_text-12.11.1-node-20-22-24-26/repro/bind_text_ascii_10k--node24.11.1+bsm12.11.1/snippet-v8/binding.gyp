@@ -1,0 +1,8 @@
+{
+  'targets': [
+    {
+      'target_name': 'snippet',
+      'sources': ['snippet.cc'],
+    },
+  ],
+}
