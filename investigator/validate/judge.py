@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from investigator import units
-from investigator.analysis import Analysis, Comparison, beyond_layout, processes
+from investigator.analysis import Analysis, Comparison, processes
 from investigator.arms import Arms, arms_of
 from investigator.causes.effects import log_effects, wall_by_round
 from investigator.causes.shares import Share, closed_share
@@ -177,14 +177,24 @@ def _possible_losses(plan: Plan, analysis: Analysis) -> Iterator[str]:
 
 
 def _wanted(case: _Case) -> Iterator[str]:
-    """Operations named with ``--op``, else those that are slower by a finding."""
+    """Operations named with ``--op``, else those that are slower by a finding.
+
+    So are those that would be, but for what forbids a verdict (noise between equal sides, processes in two
+    states): a pass that says nothing of a loss of half the time would not be one.
+    """
+    spec = case.plan.spec
     for operation in case.plan.operations:
         if case.fix.ops:
             if operation.name in case.fix.ops:
                 yield operation.name
             continue
         loss = case.pair(operation.name, "baseline", "regressed")
-        if loss is not None and loss.verdict == "slower" and beyond_layout(loss.wall, case.plan.spec):
+        if (
+            loss is not None
+            and loss.verdict in {"slower", "undecided"}
+            and loss.wall.change_pct >= spec.finding_pct
+            and loss.wall.ci_low_pct > spec.layout_pct
+        ):
             yield operation.name
 
 

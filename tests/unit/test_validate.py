@@ -179,6 +179,23 @@ def test_without_op_the_findings_are_the_targets() -> None:
     assert "nothing to recover" in nothing.headline
 
 
+def test_a_large_loss_that_cannot_be_decided_is_no_pass() -> None:
+    """The regressed side differs from itself there: no verdict, but what it shows is no small thing."""
+    of = plan_of(Fix(kind="node"))
+    truth = {**REPAIRED, ("json", BAD): 2.0, ("json", FIX): 2.0}
+    frame = table(of, lambda op, where, _: truth.get((op, where), 1.0))
+    drifting = (frame["op"] == "json") & frame["twin"]
+    frame.loc[drifting, "wall_ns"] = (frame.loc[drifting, "wall_ns"] * 1.2).astype("int64")
+    analysis = analyse(of, frame)
+    answer = judge_fix(of, arms(frame), analysis)
+    assert answer is not None
+    assert answer.outcome == "cannot_tell"
+    assert [(t.op, t.outcome) for t in answer.targets] == [("bind", "pass"), ("json", "cannot_tell")]
+    assert "json: whether there is a loss is not decided (+1" in answer.headline
+    assert "bind: 96 % [" in answer.headline
+    assert "json" in open_operations(of, arms(frame), analysis)
+
+
 def test_losses_that_may_be_findings_are_measured_again() -> None:
     _, of, found, frame = judged({("bind", BAD): 1.06}, Fix(kind="node"), sd=0.03)
     assert "bind" in open_operations(of, found, analyse(of, frame))
