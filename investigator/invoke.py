@@ -210,7 +210,7 @@ def _job(
                 module=str(seen[PurePosixPath(root)] / operation.module),
                 workload=operation.workload,
                 cold_calls=operation.cold_calls,
-                warmup_calls=pace.warmup_calls if pace else 0,
+                warmup_calls=pace.warmup_calls if pace else operation.least_warmup_calls,
                 loops=pace.loops if pace else 0,
                 warmup_factor=operation.warmup_factor,
             )

@@ -27,7 +27,7 @@ CALIBRATION_SCHEMA = 1
 
 PASS_NS = 41_000_000
 """Aim of one pass on the fastest environment; a little above the 40 ms that design.md section 6 asks for."""
-WARMUP_NS_PER_PASS = 15_000_000
+WARMUP_NS_PER_PASS = 12_000_000
 """Aim of the warm-up on the fastest environment for each pass that follows, as a fixed number of calls."""
 MIN_WARMUP_CALLS = 2
 CALIBRATION_TIMEOUT_S = 60.0
@@ -185,6 +185,7 @@ def _paces(plan: Plan, results: Sequence[Result]) -> dict[str, Pace]:
                 op=operation.name,
                 warmup_calls=max(
                     MIN_WARMUP_CALLS,
+                    operation.least_warmup_calls,
                     math.ceil(operation.warmup_factor * plan.spec.passes * WARMUP_NS_PER_PASS / fastest),
                 ),
                 loops=max(1, math.ceil(PASS_NS / fastest)),

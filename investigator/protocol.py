@@ -26,7 +26,7 @@ Fold = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 
 
 class JobOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation for the worker. In ``calibrate`` mode `warmup_calls` and `loops` are 0."""
+    """One operation for the worker. In ``calibrate`` mode `loops` is 0 and `warmup_calls` the least number."""
 
     name: str
     module: str
@@ -95,7 +95,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Empty writable directory for databases."""
     output: str
     """Path of the events file to write."""
-    calibrate_ns: int = 80_000_000
+    calibrate_ns: int = 50_000_000
     """Warm-up time per operation in ``calibrate`` mode."""
     probe: JobProbe | None = None
     """Present where probes were built; each pass then also tells the main thread's CPU time."""

@@ -211,10 +211,11 @@ class Worker {
   async #calibrate(op) {
     let spentNs = 0;
     const warmNs = this.#job.calibrate_ns * (op.job.warmup_factor ?? 1);
+    const leastCalls = Math.max(CALIBRATION_MIN_CALLS, op.job.warmup_calls);
     let warmCalls = 0;
     let nsPerCall = 0;
     let index = 0;
-    for (let calls = 1; spentNs < warmNs || warmCalls < CALIBRATION_MIN_CALLS; ) {
+    for (let calls = 1; spentNs < warmNs || warmCalls < leastCalls; ) {
       const wallNs = await this.#batch(op, 'calibrate', index++, calls);
       spentNs += wallNs;
       warmCalls += calls;
