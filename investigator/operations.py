@@ -29,8 +29,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     warmup_factor: int = 1
     """How many times the usual warm-up time it takes until every process runs optimised code."""
     least_warmup_calls: int = 0
-    """The same as a number of calls. Long calls tier up late: after 80 calls of string_concat 3 of 8 processes
-    ran at half speed, after 480 none."""
+    """The same as a number of calls. Long calls tier up late: after 80 calls of string_concat 3 of 8
+    processes ran at half speed, after 480 none."""
     group: str = ""
     """Operations of one group share a process; a user's workload has a process of its own."""
 

@@ -26,7 +26,7 @@ Fold = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 
 
 class JobOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation for the worker. In ``calibrate`` mode `loops` is 0 and `warmup_calls` the least number."""
+    """One operation for the worker. In ``calibrate`` mode `loops` is 0, `warmup_calls` a least number."""
 
     name: str
     module: str
