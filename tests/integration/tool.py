@@ -1,5 +1,6 @@
 """The tool as its users run it, and what may be demanded of its answers on a machine that is never quiet."""
 
+import json
 import os
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def investigate(
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1800,
         check=False,
         env=surroundings(**variables),
     )
@@ -102,3 +103,15 @@ def is_finding(row: Mapping[str, Any], verdict: str) -> bool:
     nearest = None if None in ends else min(ends) if verdict == "slower" else -max(ends)
     assert row["warnings"] or nearest is None or nearest <= LAYOUT_PCT, row
     return False
+
+
+def bisected(done: subprocess.CompletedProcess[str], run: Path, right: str, last: str) -> dict[str, Any]:
+    """The answer of a bisection: the right release, or under noise a range that holds it; never another."""
+    assert done.returncode in {0, 3}, done.stderr
+    result: dict[str, Any] = json.loads((run / "bisect.json").read_text())
+    assert (result["outcome"], done.returncode) in {("found", 0), ("range", 3)}, result["headline"]
+    if result["outcome"] == "found":
+        assert (result["first"], result["last"]) == (right, last)
+    (asked,) = [change for change in result["changes"] if change["asked"]]
+    assert right in {asked["first"], *asked["between"]}
+    return result
