@@ -365,6 +365,8 @@ def processes(candidate: Sequence[Arm], baseline: Sequence[Arm]) -> Processes:
         baseline_cpu=np.column_stack([arm.cpu for arm in baseline]),
         candidate_fastest=np.column_stack([arm.fastest for arm in candidate]),
         baseline_fastest=np.column_stack([arm.fastest for arm in baseline]),
+        candidate_typical=np.column_stack([arm.typical for arm in candidate]),
+        baseline_typical=np.column_stack([arm.typical for arm in baseline]),
     )
 
 

@@ -14,6 +14,7 @@ from investigator.stats.process import (
     fastest_values,
     mean_values,
     process_values,
+    typical_values,
 )
 
 Phase = Literal["warm", "cold"]
@@ -27,6 +28,7 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True):
     wall: FloatArray
     cpu: FloatArray
     fastest: FloatArray
+    typical: FloatArray
     gc: FloatArray
     passes: int
     disturbed: int
@@ -53,9 +55,13 @@ def arms(samples: pd.DataFrame) -> Arms:
     count = len(table)
     wall, gc_pause, calls = (rows[name].to_numpy(np.float64) for name in ("wall_ns", "gc_pause_ns", "calls"))
     cpu = (rows["cpu_user_ns"] + rows["cpu_system_ns"]).to_numpy(np.float64)
-    table["wall"] = process_values(group, count, wall_ns=wall, gc_pause_ns=gc_pause, calls=calls)
-    table["cpu"] = cpu_values(group, count, wall_ns=wall, cpu_ns=cpu, gc_pause_ns=gc_pause, calls=calls)
-    table["fastest"] = fastest_values(group, count, wall_ns=wall, gc_pause_ns=gc_pause, calls=calls)
+    lap = rows["lap"].to_numpy(np.int64)
+    table["wall"] = process_values(group, count, wall_ns=wall, gc_pause_ns=gc_pause, calls=calls, lap=lap)
+    table["cpu"] = cpu_values(
+        group, count, wall_ns=wall, cpu_ns=cpu, gc_pause_ns=gc_pause, calls=calls, lap=lap
+    )
+    table["fastest"] = fastest_values(group, count, wall_ns=wall, gc_pause_ns=gc_pause, calls=calls, lap=lap)
+    table["typical"] = typical_values(group, count, wall_ns=wall, gc_pause_ns=gc_pause, calls=calls)
     table["gc"] = mean_values(group, count, total_ns=gc_pause, calls=calls)
     table["passes"] = np.bincount(group, minlength=count)
     table["disturbed"] = np.bincount(group, weights=rows["disturbed"].to_numpy(np.float64), minlength=count)
@@ -81,6 +87,7 @@ def _arm(op: str, part: pd.DataFrame, rounds: np.ndarray) -> Arm:
         wall=spread_out("wall"),
         cpu=spread_out("cpu"),
         fastest=spread_out("fastest"),
+        typical=spread_out("typical"),
         gc=spread_out("gc"),
         passes=int(part["passes"].sum()),
         disturbed=int(part["disturbed"].sum()),

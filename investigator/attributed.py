@@ -331,7 +331,8 @@ def _profiled_ns(reading: ProfileReading) -> float:
         )
     )
     one = np.zeros(len(passes), dtype=np.int64)
-    return float(process_values(one, 1, wall_ns=wall, gc_pause_ns=pause, calls=calls)[0])
+    lap = np.array([p.lap for p in passes], dtype=np.int64)
+    return float(process_values(one, 1, wall_ns=wall, gc_pause_ns=pause, calls=calls, lap=lap)[0])
 
 
 def _delta_ns(low: Terms, high: Terms) -> float:

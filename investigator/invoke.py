@@ -212,6 +212,7 @@ def _job(
                 cold_calls=operation.cold_calls,
                 warmup_calls=pace.warmup_calls if pace else operation.least_warmup_calls,
                 loops=pace.loops if pace else 0,
+                laps=pace.laps if pace else 1,
                 warmup_factor=operation.warmup_factor,
             )
         )

@@ -64,11 +64,19 @@ class Invocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls per warm-up and per pass of one operation; from the calibration, then fixed for everybody."""
+    """Calls of one operation per warm-up and lap; from the calibration, then fixed for everybody."""
 
     op: str
     warmup_calls: int
     loops: int
+    """Calls between two readings of the clock."""
+    laps: int = 1
+    """Readings in each pass."""
+
+    @property
+    def pass_calls(self) -> int:
+        """Calls in a pass."""
+        return self.loops * self.laps
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

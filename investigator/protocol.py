@@ -37,6 +37,8 @@ class JobOperation(msgspec.Struct, frozen=True, kw_only=True):
     loops: int
     warmup_factor: int = 1
     """Multiple of `Job.calibrate_ns` that it runs before its pace is taken."""
+    laps: int = 1
+    """Readings of the clock in each pass, every one after `loops` calls."""
 
 
 class JobAddon(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,6 +169,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, tag="pass", forbid_unknown
     phase: Literal["cold", "pass"]
     index: Count
     """Number of the pass, from 0; 0 for the cold pass."""
+    lap: Count = 0
+    """Number of the lap in the pass, from 0: a pass of several is told by as many events."""
     calls: Calls
     start_ns: Instant
     """``process.hrtime`` at the start, to place passes in time."""

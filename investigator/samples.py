@@ -25,12 +25,17 @@ SWITCHES_LIMIT = 3
 
 UNKNOWN_NS = -1
 """Stands in a column of times that a run did not measure."""
-LATER_COLUMNS = {"main_user_ns": UNKNOWN_NS, "main_system_ns": UNKNOWN_NS, "main_gc_cpu_ns": UNKNOWN_NS}
+LATER_COLUMNS = {
+    "main_user_ns": UNKNOWN_NS,
+    "main_system_ns": UNKNOWN_NS,
+    "main_gc_cpu_ns": UNKNOWN_NS,
+    "lap": 0,
+}
 """Columns that tables of older runs do not have, with what stands for them."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """One timed pass of one cell: a row of measurements.csv."""
+    """One timed lap of one cell: a row of measurements.csv."""
 
     round: int
     """Number of the round, from 1: the block of the statistics."""
@@ -49,9 +54,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     """Number of the pass in its process, from 0; 0 for the cold one."""
     calls: int
-    """Calls of the operation in this pass: divide times by it."""
+    """Calls of the operation in this lap: divide times by it."""
     start_ns: int
-    """Start of the pass by the monotonic clock of the process (``process.hrtime``)."""
+    """Start of the lap by the monotonic clock of the process (``process.hrtime``)."""
     wall_ns: int
     """Wall time of all calls together."""
     cpu_user_ns: int
@@ -86,6 +91,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time in the kernel of the main thread alone; -1 where no probe read it."""
     main_gc_cpu_ns: int = UNKNOWN_NS
     """CPU time of the main thread inside collections; -1 where no probe read it."""
+    lap: int = 0
+    """Number of the lap in its pass, from 0: the clock is read several times in a pass."""
 
 
 Columns = dict[str, NDArray[Any]]
@@ -156,6 +163,7 @@ def columns_from_events(
         "main_user_ns": nanoseconds("main_user_us"),
         "main_system_ns": nanoseconds("main_system_us"),
         "main_gc_cpu_ns": nanoseconds("main_gc_cpu_us"),
+        "lap": integers("lap"),
     }
 
 

@@ -3,10 +3,10 @@
 Terms of one process, ns per call, additive by construction (``off``, the part of ``os`` off the processor,
 stands beside them for the profile, which sees only what runs):
 
-* ``total``: lower quartile over passes of (wall - GC pause), plus the mean GC pause (as in the verdicts);
+* ``total``: fastest pass without its GC pauses, lap by lap, plus the mean GC pause, as in the verdicts;
 * ``gc``: mean main-thread pause, with its work in the kernel and its waiting for other threads (``gc_off``);
-* ``os``, outside of collections: system time of the main thread, plus the time off the processor (lower
-  quartile over passes: being preempted by strangers is no property of a version);
+* ``os``, outside of collections: system time of the main thread, plus the time off the processor (of the
+  same laps: being preempted by strangers is no property of a version);
 * ``native_core``: user time of the C loop (twin ``core.<op>``);
 * ``boundary``: user time of the twin ``boundary.<op>``, which makes the addon's sequence of API calls;
 * ``core_within`` (beside them): user time of the twin ``together.<op>``, which makes one call of the C loop
@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from investigator.stats.process import FloatArray, IntArray, lower_quartile, mean_values
+from investigator.stats.process import FloatArray, IntArray, mean_of, mean_values, quickest
 
 PARTS = ("gc", "os", "native_core", "boundary")
 TOGETHER = "together"
@@ -43,7 +43,7 @@ def process_terms(table: pd.DataFrame) -> pd.DataFrame:
 
     `table` has columns of `samples.Sample`, warm passes only. The user share of the CPU time is taken from
     all passes of an operation in an environment together: the kernel divides user from system time by its
-    clock tick, which is far too coarse for one pass of 40 ms.
+    clock tick, which is far too coarse for one pass.
     """
     keys = ["environment", "op", "round", "twin"]
     group: IntArray = np.asarray(table.groupby(keys, sort=False, observed=True).ngroup(), dtype=np.int64)
@@ -53,9 +53,11 @@ def process_terms(table: pd.DataFrame) -> pd.DataFrame:
     calls, wall, gc = (table[name].to_numpy(np.float64) for name in ("calls", "wall_ns", "gc_pause_ns"))
     user, system = _main_cpu(table)
     cpu = user + system
-    mutator = lower_quartile(group, count, np.maximum(wall - gc, 0.0) / calls)
+    per_call = np.maximum(wall - gc, 0.0) / calls
+    fastest = quickest(group, per_call, table["lap"].to_numpy(np.int64))
+    mutator = mean_of(fastest, group, count, per_call)
     collecting = _gc_cpu(table, gc, cpu)
-    off = lower_quartile(group, count, np.maximum((wall - gc) - (cpu - collecting), 0.0) / calls)
+    off = mean_of(fastest, group, count, np.maximum((wall - gc) - (cpu - collecting), 0.0) / calls)
     result["gc"] = mean_values(group, count, total_ns=gc, calls=calls)
     result["gc_off"] = mean_values(group, count, total_ns=np.maximum(gc - collecting, 0.0), calls=calls)
     result["total"] = mutator + result["gc"]

@@ -39,7 +39,7 @@ RULING_WORDS: dict[Ruling, str] = {
 }
 ClaimPhase = Literal["cold", "warm", "unknown"]
 LAYOUT = math.log(1.04)
-_UNSOUND = frozenset({"twin", "states", "contradiction"})
+_UNSOUND = frozenset({"twin", "states", "passes", "contradiction"})
 """Obstacles that put the interval itself in doubt, where noise only makes it wide."""
 _OWN_CAUSES = frozenset({"addon_source", "build"})
 

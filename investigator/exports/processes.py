@@ -25,8 +25,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     twin: bool
     """Whether it is its environment's second process of the round."""
     ns_per_op: float
-    """The process value of the verdicts: lower quartile over passes of (wall - GC pause) per call, plus the
-    mean GC pause per call."""
+    """The process value of the verdicts: fastest pass without its GC pauses, lap by lap, plus the
+    mean GC pause; per call."""
     cpu_ns_per_op: float
     """CPU time of all threads per call, reduced in the same way."""
     calls: int

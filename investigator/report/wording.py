@@ -31,6 +31,7 @@ VERDICT_WORDS: Mapping[Verdict, str] = {
 _OBSTACLES: Mapping[Obstacle | None, str] = {
     "twin": "a quieter run: the baseline differs from itself",
     "states": "no number of rounds: processes fall into two states",
+    "passes": "no number of rounds: the versions differ in some laps only",
     "contradiction": "no number of rounds: wall and CPU time contradict",
     "cpu": "no number of rounds: only the CPU time changed",
     "noise": f"over {MAX_ROUNDS} rounds at this noise, or a quieter machine",
@@ -136,8 +137,9 @@ def method(plan: Plan, analysis: Analysis) -> tuple[str, ...]:
         "environment runs in fresh processes, in seeded random order, the baseline twice."
     )
     process = (
-        "Value of a process: lower quartile over its passes of wall time without collector pauses, per call, "
-        "plus the mean collector pause. Cold: the first pass of a fresh process, in a table of its own."
+        "Value of a process: wall time of its fastest pass without collector pauses, put together lap by "
+        "lap, plus the mean collector pause, per call. Cold: the first pass of a fresh process, in "
+        "a table of its own."
     )
     change = (
         "Change: Hodges-Lehmann estimate over rounds of the log ratio to the mean of the two baseline "

@@ -37,7 +37,7 @@ def program(question: Question, body: str, run: str = "run(i)") -> bytes:
     restores = re.search(r"^const restore\b", body, re.M) is not None
     pace = question.pace
     call = (
-        f"await time({{ warmup: {pace.warmup_calls}, calls: {pace.loops}, passes: {PASSES}, loop"
+        f"await time({{ warmup: {pace.warmup_calls}, calls: {pace.pass_calls}, passes: {PASSES}, loop"
         f"{', restore' if restores else ''} }});\n"
     )
     head = "// Prints nanoseconds per call. Run it under two releases of Node; ../run.sh does, by turns.\n"

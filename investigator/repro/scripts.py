@@ -232,7 +232,7 @@ def _workload(question: Question) -> Draft:
         "database": None if addon is None else {"kind": kind, "encrypted": addon.encrypted},
         "cipher": spec.cipher,
         "warmup": question.pace.warmup_calls,
-        "calls": question.pace.loops,
+        "calls": question.pace.pass_calls,
         "passes": PASSES,
     }
     return Draft(

@@ -15,7 +15,14 @@ import msgspec
 import numpy as np
 
 from investigator.stats.intervals import confidence_per_look
-from investigator.stats.process import FloatArray, cpu_values, fastest_values, mean_cpu_values, process_values
+from investigator.stats.process import (
+    FloatArray,
+    cpu_values,
+    fastest_values,
+    mean_cpu_values,
+    process_values,
+    typical_values,
+)
 from investigator.stats.verdict import Margins, Processes, judge
 
 CALL_NS = 1000.0
@@ -62,6 +69,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     wall: FloatArray
     cpu: FloatArray
     fastest: FloatArray
+    typical: FloatArray
 
     def pair(self, rounds: int, candidate: slice, baseline: slice) -> Processes:
         """The first `rounds` rounds of some columns against others."""
@@ -72,6 +80,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
             baseline_cpu=self.cpu[:rounds, baseline],
             candidate_fastest=self.fastest[:rounds, candidate],
             baseline_fastest=self.fastest[:rounds, baseline],
+            candidate_typical=self.typical[:rounds, candidate],
+            baseline_typical=self.typical[:rounds, baseline],
         )
 
 
@@ -81,7 +91,7 @@ def simulate(
     effect: float = 0.0,
     noise: Noise | None = None,
     looks: tuple[int, ...] = (8, 16),
-    passes: int = 6,
+    passes: int = 4,
     seed: int = 1,
     margins: Margins | None = None,
     mean_cpu: bool = False,
@@ -161,7 +171,13 @@ def _reduce(wall: FloatArray, cpu: FloatArray, *, mean_cpu: bool) -> Cell:
         )
     wall_table = process_values(group, groups, wall_ns=flat_wall, gc_pause_ns=none, calls=calls)
     fastest = fastest_values(group, groups, wall_ns=flat_wall, gc_pause_ns=none, calls=calls)
-    return Cell(wall=wall_table.reshape(shape), cpu=cpu_table.reshape(shape), fastest=fastest.reshape(shape))
+    typical = typical_values(group, groups, wall_ns=flat_wall, gc_pause_ns=none, calls=calls)
+    return Cell(
+        wall=wall_table.reshape(shape),
+        cpu=cpu_table.reshape(shape),
+        fastest=fastest.reshape(shape),
+        typical=typical.reshape(shape),
+    )
 
 
 def _bursts(rng: np.random.Generator, noise: Noise, shape: tuple[int, ...]) -> FloatArray:
@@ -226,7 +242,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--candidates", type=int, default=1, choices=(1, 2), help="processes a round")
     chosen = parser.parse_args(arguments)
     out = sys.stdout.write
-    out(f"{chosen.cells} cells a line, 8 then 16 rounds of 6 passes at 97.5 % each\n\n")
+    out(f"{chosen.cells} cells a line, 8 then 16 rounds of 4 passes at 97.5 % each\n\n")
     out("| case | slower | faster | no_change | undecided | mean rounds |\n|---|---|---|---|---|---|\n")
     for name, effect, noise, mean_cpu in CASES:
         result = simulate(

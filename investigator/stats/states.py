@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from investigator.stats.intervals import columns
-from investigator.stats.process import FloatArray
+from investigator.stats.process import BoolArray, FloatArray
 
 GAP_RANGE = (0.7, 2.5)
 """Gaps that could have produced a claimed effect, as multiples of it: a lucky draw can show half the gap."""
@@ -37,6 +37,8 @@ class States(msgspec.Struct, frozen=True, kw_only=True):
     """Distance of the states on the log scale."""
     mixed_rounds: int
     rounds: int
+    luck: float
+    """Chance that processes of both versions that choose their states alike fall as unevenly as they did."""
 
 
 def two_states(candidate: FloatArray, baseline: FloatArray, effect: float) -> States | None:
@@ -74,7 +76,24 @@ def two_states(candidate: FloatArray, baseline: FloatArray, effect: float) -> St
     count = int(mixed.sum())
     if count < math.ceil(MIXED_SHARE * rounds):
         return None
-    return States(gap=gap, mixed_rounds=count, rounds=rounds)
+    chosen = patterns[distance.argmin(axis=1)] > 0
+    luck = _luck(chosen if effect > 0 else ~chosen, of_candidate)
+    return States(gap=gap, mixed_rounds=count, rounds=rounds, luck=luck)
+
+
+def _luck(far: BoolArray, of_candidate: BoolArray) -> float:
+    """Chance of so many candidate processes in the far state, were each round's states dealt out blindly.
+
+    Exact: the convolution over rounds of hypergeometric distributions, as in the conditional test of Mantel
+    and Haenszel. `far` has shape (rounds, processes); a round in one state throughout tells nothing.
+    """
+    candidates = int(of_candidate.sum())
+    distribution = np.ones(1)
+    for row in far:
+        slow, fast = int(row.sum()), int((~row).sum())
+        ways = [math.comb(slow, k) * math.comb(fast, candidates - k) for k in range(candidates + 1)]
+        distribution = np.convolve(distribution, np.array(ways) / math.comb(len(row), candidates))
+    return float(distribution[int(far[:, of_candidate].sum()) :].sum())
 
 
 def _complete_rounds(candidate: FloatArray, baseline: FloatArray) -> FloatArray:

@@ -12,13 +12,15 @@ from investigator.stats.process import FloatArray
 from investigator.stats.states import States, two_states
 
 Decision = Literal["slower", "faster", "no_change", "undecided"]
-Obstacle = Literal["twin", "states", "contradiction", "cpu", "noise"]
+Obstacle = Literal["twin", "states", "passes", "contradiction", "cpu", "noise"]
 """Why more rounds would probably not decide: the baseline differs from itself; processes fall into two
-states; wall and CPU time contradict each other; only CPU time changed; too much noise for `MAX_ROUNDS`."""
+states; the typical lap tells something else than the fastest ones; wall and CPU time contradict each other;
+only CPU time changed; too much noise for `MAX_ROUNDS`."""
 
 STATES_SHOW_IN_FASTEST = 0.5
 STATES_ROUNDS = 8
 STATES_LARGEST = math.log(1.3)
+STATES_LUCK = 0.01
 
 MAX_ROUNDS = 64
 """No forecast goes further: an operation that needs more is not worth the time."""
@@ -56,8 +58,11 @@ class Processes(msgspec.Struct, frozen=True, kw_only=True):
     candidate_cpu: FloatArray
     baseline_cpu: FloatArray
     candidate_fastest: FloatArray
-    """Fastest passes: the quiet view in which process states are looked for."""
+    """Fastest laps: the quiet view in which process states are looked for."""
     baseline_fastest: FloatArray
+    candidate_typical: FloatArray
+    """Median laps: the witness of what happens in some passes only."""
+    baseline_typical: FloatArray
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +83,7 @@ def judge(processes: Processes, *, margins: Margins, confidence: float, veto: st
 
     `veto` is a reason from outside (a flagged twin) that forbids any verdict. The steps, first match wins: a
     veto or too few rounds; endpoints that contradict each other; a flag that two process states explain as
-    well; the intervals against the margins.
+    well; a typical lap that tells something else; the intervals against the margins.
     """
     wall_effects = effects(processes.candidate_wall, processes.baseline_wall)
     cpu_effects = effects(processes.candidate_cpu, processes.baseline_cpu)
@@ -98,6 +103,8 @@ def judge(processes: Processes, *, margins: Margins, confidence: float, veto: st
                 f"({states.mixed_rounds} of {states.rounds} rounds are mixed): not a shift"
             )
             warnings = (text, *warnings)
+    if obstacle is None and (otherwise := _typically(processes, final, margins, confidence)) is not None:
+        final, obstacle, warnings = "undecided", "passes", (otherwise, *warnings)
     needed = None
     if final == "undecided" and obstacle is None:
         needed = rounds_needed(wall_effects, cpu_effects, margins=margins, confidence=confidence)
@@ -142,14 +149,38 @@ def _states(processes: Processes, effect: float, confidence: float) -> States | 
 
     Where no process of one version ever came near those of the other, no state is shared and nothing is
     vetoed: passes of one process that differ among themselves (collections of external memory: 100 kB blobs,
-    +100 %, 14 to 17 us against 26 to 39) must not be taken for states of processes.
+    +100 %, 14 to 17 us against 26 to 39) must not be taken for states of processes. States further apart than
+    any seen in practice count only where luck could have dealt them so: one process of 24 that a busy machine
+    halves must not hide that all others are twice as slow.
     """
     if _apart(processes, effect):
         return None
     quiet = interval(effects(processes.candidate_fastest, processes.baseline_fastest), confidence).estimate
     if quiet / effect >= STATES_SHOW_IN_FASTEST:
-        return two_states(processes.candidate_fastest, processes.baseline_fastest, quiet)
-    return two_states(processes.candidate_wall, processes.baseline_wall, effect)
+        states = two_states(processes.candidate_fastest, processes.baseline_fastest, quiet)
+    else:
+        states = two_states(processes.candidate_wall, processes.baseline_wall, effect)
+    far_apart = states is not None and states.gap > STATES_LARGEST
+    return None if far_apart and states is not None and states.luck < STATES_LUCK else states
+
+
+def _typically(processes: Processes, verdict: Decision, margins: Margins, confidence: float) -> str | None:
+    """What the median passes say against `verdict`, which rests on the fastest ones; None where nothing.
+
+    They must be sure of it themselves, beyond the margin: on a busy machine they are sure of little, and
+    then forbid nothing.
+    """
+    if verdict == "undecided":
+        return None
+    typical = interval(effects(processes.candidate_typical, processes.baseline_typical), confidence)
+    slower, faster = typical.low > margins.difference, typical.high < -margins.difference
+    if (slower and verdict != "slower") or (faster and verdict != "faster"):
+        low, middle, high = (math.expm1(v) * 100 for v in (typical.low, typical.estimate, typical.high))
+        return (
+            f"the median lap changed by {middle:+.1f} % ({low:+.1f} to {high:+.1f}), the fastest ones did "
+            "not change so: the versions differ in some of the laps only"
+        )
+    return None
 
 
 def _apart(processes: Processes, effect: float) -> bool:

@@ -97,6 +97,7 @@ def _arms(rng: np.random.Generator, loss: float, share: float, noise: Noise, rou
             wall=cell.wall[:, column] * factor,
             cpu=cell.cpu[:, column] * factor,
             fastest=cell.fastest[:, column] * factor,
+            typical=cell.typical[:, column] * factor,
             gc=np.zeros(rounds),
             passes=rounds * USUAL.passes,
             disturbed=0,
@@ -111,6 +112,7 @@ def _first(arm: Arm, rounds: int) -> Arm:
         wall=arm.wall[:rounds],
         cpu=arm.cpu[:rounds],
         fastest=arm.fastest[:rounds],
+        typical=arm.typical[:rounds],
         gc=arm.gc[:rounds],
     )
 

@@ -33,17 +33,23 @@ export class GcLog {
   }
 
   /**
-   * Collections that started between two `hrtime` values, as `Gc` values of the protocol.
+   * Collections that started in each of some windows `{ start, end }` of `hrtime`, as `Gc` values of the protocol.
    *
    * Entries reach JS through a native immediate: after one turn of the event loop all of them are there
    * (measured on Node 18, 20, 22, 24 and 26, with 160 collections in one synchronous second). The second
    * turn is a reserve.
    */
-  async take(startNs, endNs) {
+  async take(windows) {
     await yieldToLoop();
     await yieldToLoop();
     // Node 14 has no takeRecords, and the kind of a collection in the entry itself.
     this.#entries.push(...(this.#observer.takeRecords?.() ?? []));
+    const found = windows.map(({ start, end }) => this.#within(start, end));
+    this.#entries.length = 0;
+    return found;
+  }
+
+  #within(startNs, endNs) {
     const from = Number(startNs - this.#originNs) / 1e6;
     const to = Number(endNs - this.#originNs) / 1e6;
     const kinds = new Map();
@@ -57,7 +63,6 @@ export class GcLog {
       gc.pause_ns += Math.round(duration * 1e6);
       kinds.set(kind, gc);
     }
-    this.#entries.length = 0;
     return [...kinds.values()];
   }
 

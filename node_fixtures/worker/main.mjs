@@ -156,30 +156,32 @@ class Worker {
   async #cold(op) {
     const calls = Math.max(1, op.job.cold_calls);
     await this.#restore(op, 0);
-    const event = await this.#begin(op, 'cold', 0, async () => {
+    const [event] = await this.#begin(op, 'cold', 0, async () => {
       // The set-ups' garbage is not the cold pass's.
       collectYoung();
       const reading = await coldPass(op, calls);
-      return finish(this.#gcLog, { op: op.name, phase: 'cold', index: 0, calls }, reading);
+      return finish(this.#gcLog, { op: op.name, phase: 'cold', index: 0, calls }, [reading]);
     });
     op.forget();
     this.#events.emit(event);
   }
 
   async #pass(op, index) {
-    const calls = op.job.loops;
+    const { loops: calls, laps = 1 } = op.job;
     await this.#restore(op, index);
-    const event = await this.#begin(op, 'pass', index, async () => {
+    const events = await this.#begin(op, 'pass', index, async () => {
       // An operation alone in its process inherits nothing but its own garbage, and is to pay for it.
       const shared = this.#job.operations.length > 1;
       if (shared) op.young.prepare(index);
-      const reading = await timedPass(op, calls);
-      const pass = await finish(this.#gcLog, { op: op.name, phase: 'pass', index, calls }, reading);
-      if (shared) op.young.learn({ collected: pass.gc.length > 0 });
-      return pass;
+      const readings = [];
+      for (let lap = 0; lap < laps; lap++) readings.push(await timedPass(op, calls));
+      const timed = { op: op.name, phase: 'pass', index, calls };
+      const passes = await finish(this.#gcLog, timed, readings);
+      if (shared) op.young.learn({ collected: passes.some((pass) => pass.gc.length > 0) });
+      return passes;
     });
     op.forget();
-    this.#events.emit(event);
+    events.forEach((event) => this.#events.emit(event));
   }
 
   async #checksum(op, when) {
@@ -239,8 +241,8 @@ async function rehearse(gcLog) {
     const op = new Operation({ name: 'rehearsal' }, 0);
     op.use({ run });
     await op.setup({});
-    await finish(gcLog, {}, await coldPass(op, 2));
-    await finish(gcLog, {}, await timedPass(op, 2));
+    await finish(gcLog, {}, [await coldPass(op, 2)]);
+    await finish(gcLog, {}, [await timedPass(op, 2)]);
   }
 }
 

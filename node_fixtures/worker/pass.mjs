@@ -102,24 +102,27 @@ function syncPass(operation, calls) {
 }
 
 function reading(before, start, end, after, fold) {
-  return { before, start, end, after, fold };
+  const main = readThreadTimes === null ? accountTimes() : threadTimes();
+  return { before, start, end, after, fold, main };
 }
 
-/** A `Pass` event from a reading: collections, memory and differences, all of it outside the clock. */
-export async function finish(gcLog, { op, phase, index, calls }, { before, start, end, after, fold }) {
+/** `Pass` events from readings in a row: collections, memory and differences, all of it outside the clock. */
+export async function finish(gcLog, { op, phase, index, calls }, readings) {
   const memory = memoryUsage();
-  const main = readThreadTimes === null ? accountTimes() : threadTimes();
-  return {
+  const semi_space_bytes = semiSpaceBytes();
+  const collections = await gcLog.take(readings);
+  return readings.map(({ before, start, end, after, fold, main }, lap) => ({
     type: 'pass',
     op,
     phase,
     index,
+    lap,
     calls,
     start_ns: Number(start),
     wall_ns: Number(end - start),
     cpu_user_us: after.userCPUTime - before.userCPUTime,
     cpu_system_us: after.systemCPUTime - before.systemCPUTime,
-    gc: await gcLog.take(start, end),
+    gc: collections[lap],
     involuntary_switches: after.involuntaryContextSwitches - before.involuntaryContextSwitches,
     voluntary_switches: after.voluntaryContextSwitches - before.voluntaryContextSwitches,
     rss_bytes: memory.rss,
@@ -127,8 +130,8 @@ export async function finish(gcLog, { op, phase, index, calls }, { before, start
     external_bytes: memory.external,
     fold,
     ...main,
-    semi_space_bytes: semiSpaceBytes(),
-  };
+    semi_space_bytes,
+  }));
 }
 
 /** CPU time of the main thread in the pass that was read last, by the kernel's account. */

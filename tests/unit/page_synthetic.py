@@ -31,7 +31,14 @@ def arms(ops: tuple[str, ...], rounds: int = 8) -> dict[ArmKey, Arm]:
         ):
             wall = 1000.0 * factor * generator.uniform(0.98, 1.02, rounds)
             made[op, "warm", environment, twin] = Arm(
-                op=op, wall=wall, cpu=wall, fastest=wall, gc=wall * 0, passes=8 * rounds, disturbed=0
+                op=op,
+                wall=wall,
+                cpu=wall,
+                fastest=wall,
+                typical=wall,
+                gc=wall * 0,
+                passes=8 * rounds,
+                disturbed=0,
             )
     return made
 

@@ -109,7 +109,15 @@ def test_pace_comes_from_the_fastest_environment_and_is_equal_for_all(tmp_path: 
     assert len(measured) == 2 * 4
     loops = {(o["name"], o["loops"], o["warmup_calls"]) for job in measured for o in job["operations"]}  # type: ignore[attr-defined]
     assert len(loops) == 2
-    assert all(o_loops * 50_000 >= 40e6 for _, o_loops, _ in loops)
+    assert all(o_loops * 3 * 50_000 >= 40e6 for _, o_loops, _ in loops)
+
+
+@pytest.mark.parametrize(
+    ("call_ms", "loops", "laps"), [(0.1, 137, 3), (5.0, 3, 3), (12.0, 2, 3), (25.0, 1, 2), (400.0, 1, 1)]
+)
+def test_a_lap_has_one_call_at_least(tmp_path: Path, call_ms: float, loops: int, laps: int) -> None:
+    calibration = calibrate(bench_of(tmp_path, WorkerEngine(lambda environment, op: call_ms * 1e6)), ())
+    assert {(pace.loops, pace.laps) for pace in calibration.paces} == {(loops, laps)}
 
 
 def test_records_read_back_equal(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from investigator.stats.process import (
     mean_cpu_values,
     mean_values,
     process_values,
+    typical_values,
 )
 
-PASSES = 6
+PASSES = 8
 
 
 def one(function: Callable[..., FloatArray], **columns: list[float]) -> float:
@@ -36,14 +37,31 @@ def cpu_value(wall: list[float], cpu: list[float], gc: list[float] | None = None
     )
 
 
-def test_process_value_is_the_lower_quartile_per_call_plus_the_mean_pause() -> None:
+def test_process_value_is_the_fastest_pass_per_call_plus_the_mean_pause() -> None:
     wall, pauses = [100.0, 110.0, 120.0, 130.0, 140.0, 150.0], [0.0, 0.0, 0.0, 0.0, 0.0, 60.0]
-    mutator = [100.0, 110.0, 120.0, 130.0, 140.0, 90.0]
-    assert wall_value(wall, pauses) == pytest.approx(np.quantile(mutator, 0.25) / 10 + 1.0)
+    assert wall_value(wall, pauses) == pytest.approx(90.0 / 10 + 1.0)
 
 
-def test_a_burst_in_a_minority_of_passes_moves_the_value_little_and_the_mean_much() -> None:
-    quiet, burst = [100.0] * 6, [100.0] * 4 + [200.0] * 2
+def test_the_fastest_pass_is_put_together_lap_by_lap() -> None:
+    group, lap = np.repeat([0, 1], 6), np.tile([0, 1, 2], 4)
+    wall = np.array([47.0, 69.0, 17.0, 60.0, 66.0, 90.0, 10.0, 30.0, 20.0, 15.0, 10.0, 20.0])
+    columns = {"wall_ns": wall, "gc_pause_ns": np.zeros(12), "calls": np.ones(12)}
+    expected = [(47 + 66 + 17) / 3, (10 + 10 + 20) / 3]
+    np.testing.assert_allclose(process_values(group, 2, lap=lap, **columns), expected)
+    np.testing.assert_allclose(fastest_values(group, 2, lap=lap, **columns), expected)
+    cpu = cpu_values(group, 2, lap=lap, cpu_ns=wall, **columns)
+    np.testing.assert_allclose(cpu, expected)
+    np.testing.assert_allclose(process_values(group, 2, **columns), [17.0, 10.0])
+
+
+def test_typical_value_is_the_median_pass_per_call_plus_the_mean_pause() -> None:
+    wall, pauses = [100.0, 110.0, 120.0, 130.0, 140.0, 150.0], [0.0, 0.0, 0.0, 0.0, 0.0, 60.0]
+    value = one(typical_values, wall_ns=wall, gc_pause_ns=pauses, calls=[10.0] * 6)
+    assert value == pytest.approx(np.median([100.0, 110.0, 120.0, 130.0, 140.0, 90.0]) / 10 + 1.0)
+
+
+def test_a_burst_that_spares_a_pass_does_not_move_the_value_but_the_mean() -> None:
+    quiet, burst = [100.0] * 6, [100.0] + [200.0] * 5
     assert wall_value(burst) == wall_value(quiet)
     assert cpu_value(burst, burst) == cpu_value(quiet, quiet)
     mean = one(mean_cpu_values, cpu_ns=burst, calls=[10.0] * 6)
@@ -75,7 +93,9 @@ def test_many_processes_at_once_equal_one_at_a_time(wall: np.ndarray, random: ob
     group = np.repeat(np.arange(5), PASSES)[order]
     calls, none = np.full(wall.size, 10.0), np.zeros(wall.size)
     together = process_values(group, 5, wall_ns=wall.ravel()[order], gc_pause_ns=none, calls=calls)
-    np.testing.assert_allclose(together, np.quantile(wall, 0.25, axis=1) / 10.0)
+    np.testing.assert_allclose(together, wall.min(axis=1) / 10.0)
+    typical = typical_values(group, 5, wall_ns=wall.ravel()[order], gc_pause_ns=none, calls=calls)
+    np.testing.assert_allclose(typical, np.median(wall, axis=1) / 10.0)
 
 
 @given(hnp.arrays(np.float64, PASSES, elements=st.floats(1.0, 1e6)), st.floats(1e-3, 1e3))
@@ -88,5 +108,6 @@ def test_processes_without_usable_passes_are_nan() -> None:
     wall, gc, calls = np.array([10.0, 0.0]), np.zeros(2), np.array([0.0, 5.0])
     assert np.isnan(process_values(group, 3, wall_ns=wall, gc_pause_ns=gc, calls=calls)).all()
     assert np.isnan(cpu_values(group, 3, wall_ns=wall, cpu_ns=wall, gc_pause_ns=gc, calls=calls)).all()
+    assert np.isnan(typical_values(group, 3, wall_ns=wall, gc_pause_ns=gc, calls=calls)).all()
     assert np.isnan(fastest_values(group, 3, wall_ns=wall, gc_pause_ns=gc, calls=calls)).all()
     np.testing.assert_array_equal(mean_values(group, 3, total_ns=wall, calls=calls), [np.nan, np.nan, 0.0])

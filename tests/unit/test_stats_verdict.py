@@ -24,7 +24,10 @@ def between(low_pct: float, high_pct: float) -> Interval:
 
 
 def processes(
-    ratios: list[float], cpu: list[float] | None = None, twin: list[float] | None = None
+    ratios: list[float],
+    cpu: list[float] | None = None,
+    twin: list[float] | None = None,
+    typical: list[float] | None = None,
 ) -> Processes:
     candidate = np.array(ratios) * 100.0
     baseline = np.column_stack([np.full(len(ratios), 100.0), np.array(twin or [1.0] * len(ratios)) * 100.0])
@@ -35,6 +38,8 @@ def processes(
         baseline_cpu=baseline,
         candidate_fastest=candidate,
         baseline_fastest=baseline,
+        candidate_typical=candidate if typical is None else np.array(typical) * 100.0,
+        baseline_typical=baseline,
     )
 
 
@@ -228,6 +233,22 @@ def test_two_states_veto_the_verdict_in_words() -> None:
     )
 
 
+def test_states_far_apart_need_a_draw_that_luck_can_explain() -> None:
+    doubled = [2.0] * 8
+    once_hit = [1.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    sides = processes(doubled, twin=once_hit)
+    states = two_states(sides.candidate_fastest, sides.baseline_fastest, math.log(2.0))
+    assert states is not None
+    assert states.luck == pytest.approx((1 / 3) ** 7 * (2 / 3))
+    assert judge(sides, margins=MARGINS, confidence=0.975).verdict == "slower"
+    faster = processes([0.5] * 8, twin=[1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0])
+    assert judge(faster, margins=MARGINS, confidence=0.975).verdict == "faster"
+    even = processes([2.0] * 6 + [1.0] * 2, twin=[1.0] * 3 + [2.0] * 5)
+    states = two_states(even.candidate_fastest, even.baseline_fastest, math.log(2.0))
+    assert states is not None
+    assert states.luck > 0.01
+
+
 def test_states_cope_with_missing_processes_and_single_baselines() -> None:
     nan = np.nan
     candidate = np.array([110.0, nan, 110.0, 110.0, 110.0, 110.0])
@@ -272,9 +293,30 @@ def test_passes_that_differ_within_processes_are_no_states_of_processes() -> Non
         baseline_cpu=baseline,
         candidate_fastest=fastest,
         baseline_fastest=baseline * 0.95,
+        candidate_typical=candidate,
+        baseline_typical=baseline,
     )
     assert two_states(sides.candidate_fastest, sides.baseline_fastest, math.log(2.1)) is not None
     judged = judge(sides, margins=MARGINS, confidence=0.975)
     assert judged.verdict == "slower"
     six = Processes(**{name: getattr(sides, name)[:6] for name in Processes.__struct_fields__})
     assert judge(six, margins=MARGINS, confidence=0.95).verdict == "slower"
+
+
+STILL = [1.0, 1.001, 0.999, 1.002, 0.998, 1.0, 1.001, 0.999]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_slow_passes_forbid_what_the_fastest_ones_say(sign: int) -> None:
+    some_slow = [(1.0 + 0.2 + k / 1000) ** sign for k in range(8)]
+    judged = judge(processes(STILL, typical=some_slow), margins=MARGINS, confidence=0.975)
+    assert (judged.verdict, judged.obstacle, judged.rounds_needed) == ("undecided", "passes", None)
+    assert "some of the laps only" in judged.warnings[0]
+    opposite = [1.0 / ratio for ratio in some_slow]
+    judged = judge(processes(opposite, typical=some_slow), margins=MARGINS, confidence=0.975)
+    assert judged.obstacle == "passes"
+
+
+def test_noisy_typical_passes_forbid_nothing() -> None:
+    noisy = [1.3, 0.8, 1.1, 1.25, 0.9, 1.2, 1.0, 1.05]
+    assert judge(processes(STILL, typical=noisy), margins=MARGINS, confidence=0.975).verdict == "no_change"

@@ -1,5 +1,6 @@
 """The worker against workloads of known behaviour, run by the Node that the package depends on."""
 
+import itertools
 import os
 import subprocess
 from collections.abc import Callable
@@ -147,6 +148,18 @@ class TestMeasure:
             assert one.cpu_user_us + one.cpu_system_us >= 0
             assert one.rss_bytes > one.heap_used_bytes > 0
         assert [p.start_ns for p in passes] == sorted(p.start_ns for p in passes)
+
+    def test_each_lap_of_a_pass_is_a_value_of_its_own(self, worker: Worker) -> None:
+        run = worker(msgspec.structs.replace(operation("restoring.mjs"), laps=2), operation("async.mjs"))
+        laps = [p for p in run.of(Pass, "restoring") if p.phase == "pass"]
+        assert [(p.index, p.lap, p.calls) for p in laps] == [
+            (k, lap, LOOPS) for k in range(PASSES) for lap in (0, 1)
+        ]
+        assert all(one.start_ns + one.wall_ns <= two.start_ns for one, two in itertools.pairwise(laps))
+        assert [b.index for b in run.of(Begin, "restoring") if b.stage == "restore"][-PASSES - 1 : -1] == [
+            *range(PASSES)
+        ]
+        assert [p.index for p in run.of(Pass, "async") if p.phase == "pass"] == list(range(PASSES))
 
     def test_every_step_that_can_hang_is_announced(self, worker: Worker) -> None:
         run = worker(operation("restoring.mjs"))

@@ -17,8 +17,8 @@ def method(material: Material) -> str:
     beyond = f"beyond {spec.layout_pct:g} %, which code layout alone can do"
     lines = (
         f"{rounds}, {twice} (A/A): {counts}.",
-        f"A process: a fixed number of warm-up calls, then passes of at least 40 ms, {alone}.",
-        "Its value: lower quartile over passes of (wall - main-thread GC pause) per call, plus mean pause.",
+        f"A process: a fixed number of warm-up calls, then passes of at least 40 ms in three laps, {alone}.",
+        "Its value: fastest pass without GC pauses, put together lap by lap, plus mean GC pause; per call.",
         "Change: Hodges-Lehmann over rounds of log(candidate) - mean log(baseline), exact Walsh interval.",
         f"Filed, by a rule fixed before: {spec.finding_pct:g} % or more, with the whole interval {beyond}.",
     )
