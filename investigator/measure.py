@@ -28,13 +28,15 @@ CALIBRATION_SCHEMA = 1
 PASS_NS = 41_000_000
 """Aim of one pass on the fastest environment; a little above the 40 ms that design.md section 6 asks for."""
 LAPS = 3
-"""Readings of the clock in a pass, where its calls are short enough. Each is a value of its own: laps of a
-third of the time have more chances to miss a burst (`stats.process.process_values`). Passes of a third would
-have too, but a pass begins with an emptied young generation, which short ones never leave: 100 kB blobs on
-Node 24, 12 passes of 12 ms, took 17 us in one process and 45 in the next."""
+"""Readings of the clock in a pass; fewer where it has fewer calls, up to five where few calls divide better.
+Each is a value of its own: laps of a third of the time have more chances to miss a burst
+(`stats.process.process_values`). Passes of a third would have too, but a pass begins with an emptied young
+generation, which short ones never leave: 100 kB blobs on Node 24, 12 passes of 12 ms, took 17 us in one
+process and 45 in the next."""
 WARMUP_NS_PER_PASS = 12_000_000
 """Aim of the warm-up on the fastest environment for each pass that follows, as a fixed number of calls."""
-MIN_WARMUP_CALLS = 2
+MIN_WARMUP_CALLS = 1
+"""Beside those of the cold pass and the checksum."""
 CALIBRATION_TIMEOUT_S = 60.0
 CALIBRATION_TIMEOUT_PER_OPERATION_S = 6.0
 MIN_CLEAN_PASSES = 3
@@ -187,7 +189,7 @@ def _paces(plan: Plan, results: Sequence[Result]) -> dict[str, Pace]:
         if times:
             fastest = max(min(times), 1.0)
             calls = max(1, math.ceil(PASS_NS / fastest))
-            laps = min(LAPS, calls)
+            loops = math.ceil(calls / LAPS) if calls > LAPS**2 else max(1, calls // LAPS)
             paces[operation.name] = Pace(
                 op=operation.name,
                 warmup_calls=max(
@@ -195,8 +197,8 @@ def _paces(plan: Plan, results: Sequence[Result]) -> dict[str, Pace]:
                     operation.least_warmup_calls,
                     math.ceil(operation.warmup_factor * plan.spec.passes * WARMUP_NS_PER_PASS / fastest),
                 ),
-                loops=math.ceil(calls / laps),
-                laps=laps,
+                loops=loops,
+                laps=math.ceil(calls / loops),
             )
     return paces
 

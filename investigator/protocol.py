@@ -97,7 +97,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Empty writable directory for databases."""
     output: str
     """Path of the events file to write."""
-    calibrate_ns: int = 50_000_000
+    calibrate_ns: int = 30_000_000
     """Warm-up time per operation in ``calibrate`` mode."""
     probe: JobProbe | None = None
     """Present where probes were built; each pass then also tells the main thread's CPU time."""

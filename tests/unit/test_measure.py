@@ -113,7 +113,8 @@ def test_pace_comes_from_the_fastest_environment_and_is_equal_for_all(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("call_ms", "loops", "laps"), [(0.1, 137, 3), (5.0, 3, 3), (12.0, 2, 3), (25.0, 1, 2), (400.0, 1, 1)]
+    ("call_ms", "loops", "laps"),
+    [(0.1, 137, 3), (4.5, 4, 3), (5.0, 3, 3), (8.5, 1, 5), (12.0, 1, 4), (25.0, 1, 2), (400.0, 1, 1)],
 )
 def test_a_lap_has_one_call_at_least(tmp_path: Path, call_ms: float, loops: int, laps: int) -> None:
     calibration = calibrate(bench_of(tmp_path, WorkerEngine(lambda environment, op: call_ms * 1e6)), ())

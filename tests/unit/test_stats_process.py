@@ -77,6 +77,17 @@ def test_helper_threads_cannot_hide_in_one_pass() -> None:
     assert cpu_value(wall, [100.0] * 5 + [160.0]) == pytest.approx(11.0)
 
 
+def test_helpers_that_clean_up_after_the_harness_do_not_count() -> None:
+    wall, lap = np.full(6, 100.0), np.tile([0, 1, 2], 2)
+    columns = {"wall_ns": wall, "gc_pause_ns": np.zeros(6), "calls": np.full(6, 10.0)}
+    group = np.zeros(6, dtype=np.int64)
+    in_first = cpu_values(group, 1, cpu_ns=wall + 40.0 * (lap == 0), lap=lap, **columns)
+    in_last = cpu_values(group, 1, cpu_ns=wall + 40.0 * (lap == 2), lap=lap, **columns)
+    assert (float(in_first[0]), float(in_last[0])) == pytest.approx((10.0, 12.0))
+    single = cpu_values(group, 1, cpu_ns=wall + 60.0, lap=np.zeros(6, dtype=np.int64), **columns)
+    assert float(single[0]) == pytest.approx(16.0)
+
+
 def test_waiting_is_no_cpu_time() -> None:
     assert cpu_value([500.0] * 6, [100.0] * 6) == pytest.approx(10.0)
 
