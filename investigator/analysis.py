@@ -140,7 +140,7 @@ def against_baseline(comparisons: Sequence[Comparison], phase: Phase = "warm") -
 FLAGS: tuple[Verdict, ...] = ("slower", "faster")
 PHASES: tuple[Phase, ...] = ("warm", "cold")
 MANY_DISTURBED = 0.5
-"""Share of disturbed passes from which a comparison says so."""
+"""Share of disturbed laps from which a comparison says so."""
 NAMED_IN_HEADLINE = 2
 """Findings named for each candidate; the tables have them all."""
 
@@ -443,7 +443,7 @@ def _warnings(pair: _Pair, judgement: Judgement | None) -> Iterator[str]:
     both = [*pair.low, *pair.high]
     passes, disturbed = sum(arm.passes for arm in both), sum(arm.disturbed for arm in both)
     if pair.phase == "warm" and passes and disturbed / passes > MANY_DISTURBED:
-        yield f"{disturbed} of {passes} passes were disturbed from outside"
+        yield f"{disturbed} of {passes} laps were disturbed from outside"
 
 
 def _twin_veto(twin: Judgement | None) -> str | None:

@@ -1,7 +1,7 @@
 """What the collector of each environment did, with what means, and what keeping its accounts cost.
 
 Environments make the same calls in a pass, but not equally many passes (the baseline runs twice): what they
-did is told for one warm pass of every operation, the mean over all passes of each.
+did is told for one warm lap of every operation, the mean over all laps of each.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ MOST_KINDS = 16
 
 
 class Collections(msgspec.Struct, frozen=True, kw_only=True):
-    """Collections of one kind on the main thread, in one warm pass of every operation."""
+    """Collections of one kind on the main thread, in one warm lap of every operation."""
 
     kind: str
     """``scavenge``, ``minor_mark_sweep``, ``mark_sweep_compact``, ``incremental``, ``weak``."""
@@ -41,7 +41,7 @@ class CollectorFacts(msgspec.Struct, frozen=True, kw_only=True):
     operations: int = 0
     """Operations with a warm pass, of which the sums below are made."""
     warm_ns: float | None = None
-    """Wall time of one warm pass of every operation."""
+    """Wall time of one warm lap of every operation."""
     collections: tuple[Collections, ...] = ()
     """By kind, in alphabetical order; kinds that never came are left out."""
     helper_cpu_ns: float | None = None

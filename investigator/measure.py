@@ -25,8 +25,6 @@ from investigator.store import RunFolder
 ROUND_SCHEMA = 1
 CALIBRATION_SCHEMA = 1
 
-PASS_NS = 41_000_000
-"""Aim of one pass on the fastest environment; a little above the 40 ms that design.md section 6 asks for."""
 LAPS = 3
 """Readings of the clock in a pass; fewer where it has fewer calls, up to five where few calls divide better.
 Each is a value of its own: laps of a third of the time have more chances to miss a burst
@@ -188,7 +186,7 @@ def _paces(plan: Plan, results: Sequence[Result]) -> dict[str, Pace]:
         times = [ns for (_, op), ns in per_call.items() if op == operation.name]
         if times:
             fastest = max(min(times), 1.0)
-            calls = max(1, math.ceil(PASS_NS / fastest))
+            calls = max(1, math.ceil(plan.spec.pass_ms * 1_000_000 / fastest))
             loops = math.ceil(calls / LAPS) if calls > LAPS**2 else max(1, calls // LAPS)
             paces[operation.name] = Pace(
                 op=operation.name,

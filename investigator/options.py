@@ -322,6 +322,7 @@ def make_spec(command: Command, choices: Choices, *, fail_on: spec.FailOn = "non
             rounds=first,
             max_rounds=preset.max_rounds(first),
             passes=preset.passes,
+            pass_ms=preset.pass_ms,
             margin_pct=choices.margin,
             # A change that does not even count as slower is no finding, and rather no change than unknown.
             equivalence_pct=max(usual.equivalence_pct, choices.margin),

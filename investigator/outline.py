@@ -72,7 +72,7 @@ def outline(spec: Spec, observer: Observer) -> Outline:
         operations=selection.expected(spec),
     )
     jobs = schedule(plan, 1, {e.id: tuple(o.name for o in plan.operations) for e in environments})
-    per_op_s = spec.passes * (measure.PASS_NS + measure.WARMUP_NS_PER_PASS) / 1e9 + COLD_AND_SET_UP_S
+    per_op_s = spec.passes * (spec.pass_ms * 1_000_000 + measure.WARMUP_NS_PER_PASS) / 1e9 + COLD_AND_SET_UP_S
     round_s = sum(INVOCATION_S + per_op_s * len(job.operations) for job in jobs)
     return Outline(
         command=spec.command,

@@ -25,8 +25,8 @@ EXPLAINED_HEADER: Row = (
 )
 NOTE = (
     "Collections on the main thread by kind, with their pauses, and the CPU time of all other threads "
-    "(collector and compiler): of one warm pass of every operation, the mean over its passes; all versions "
-    "make the same calls. Shares are of the wall time of those passes"
+    "(collector and compiler): of one warm lap of every operation, the mean over its laps; all versions "
+    "make the same calls. Shares are of the wall time of those laps"
 )
 
 

@@ -238,7 +238,7 @@ def _pairs_table(changes: Iterable[ChangeView]) -> str:
 def _details(view: View) -> Iterator[str]:
     yield "## Behind the figures"
     yield _table(
-        ("operation", "version", "rounds", "time", "CPU time", "collector", "spread", "disturbed passes"),
+        ("operation", "version", "rounds", "time", "CPU time", "collector", "spread", "disturbed laps"),
         (
             (
                 code_span(row.op),

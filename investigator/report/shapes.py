@@ -63,7 +63,7 @@ class EnvironmentView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CollectedView(msgspec.Struct, frozen=True, kw_only=True):
-    """Collections of one environment in one warm pass of every operation, and what they cost."""
+    """Collections of one environment in one warm lap of every operation, and what they cost."""
 
     operations: str
     """How many operations that are."""

@@ -28,7 +28,7 @@ class SummaryCollections(msgspec.Struct, frozen=True, kw_only=True):
     """Collections of one kind that held up the main thread."""
 
     count: float | None
-    """How many, in one warm pass of every operation."""
+    """How many, in one warm lap of every operation."""
     pause_ns: float | None
     """Their pauses together, ns."""
 
@@ -71,9 +71,9 @@ class SummaryEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     gc_accounting_ns: float | None = None
     """What observing adds to one collection, ns; part of every figure."""
     gc_operations: int = 0
-    """Operations of which the next three are sums: one warm pass of every one, the mean over its passes."""
+    """Operations of which the next three are sums: one warm lap of every one, the mean over its laps."""
     gc_warm_ns: float | None = None
-    """Wall time of those passes, ns."""
+    """Wall time of those laps, ns."""
     gc_collections: dict[str, SummaryCollections] = {}
     """By kind: ``scavenge``, ``minor_mark_sweep``, ``mark_sweep_compact``, ``incremental``, ``weak``."""
     helper_cpu_ns: float | None = None

@@ -247,7 +247,7 @@ def _measured(analysis: Analysis, facts: ReportFacts) -> Iterator[str]:
     passes = sum(cell.passes for cell in analysis.cells)
     disturbed = sum(cell.disturbed_passes for cell in analysis.cells)
     if passes:
-        yield f"{units.format_percent(100 * disturbed / passes, signed=False)} of {passes:,} passes disturbed"
+        yield f"{units.format_percent(100 * disturbed / passes, signed=False)} of {passes:,} laps disturbed"
 
 
 def _engine_name(facts: ReportFacts) -> str:

@@ -322,7 +322,7 @@ def test_disturbed_passes_are_told() -> None:
     of = plan(N22, N24)
     frame = table(of, flat).assign(disturbed=True)
     assert (
-        "144 of 144 passes were disturbed from outside"
+        "144 of 144 laps were disturbed from outside"
         in pick(analyse(of, frame), "select_point", N24).warnings
     )
 

