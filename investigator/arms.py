@@ -61,7 +61,7 @@ def arms(samples: pd.DataFrame) -> Arms:
         group, count, wall_ns=wall, cpu_ns=cpu, gc_pause_ns=gc_pause, calls=calls, lap=lap
     )
     table["fastest"] = fastest_values(group, count, wall_ns=wall, gc_pause_ns=gc_pause, calls=calls, lap=lap)
-    table["typical"] = typical_values(group, count, wall_ns=wall, gc_pause_ns=gc_pause, calls=calls)
+    table["typical"] = typical_values(group, count, wall_ns=wall, gc_pause_ns=gc_pause, calls=calls, lap=lap)
     table["gc"] = mean_values(group, count, total_ns=gc_pause, calls=calls)
     table["passes"] = np.bincount(group, minlength=count)
     table["disturbed"] = np.bincount(group, weights=rows["disturbed"].to_numpy(np.float64), minlength=count)

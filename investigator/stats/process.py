@@ -38,16 +38,23 @@ def process_values(
 
 
 def typical_values(
-    group: IntArray, groups: int, *, wall_ns: FloatArray, gc_pause_ns: FloatArray, calls: FloatArray
+    group: IntArray,
+    groups: int,
+    *,
+    wall_ns: FloatArray,
+    gc_pause_ns: FloatArray,
+    calls: FloatArray,
+    lap: IntArray | None = None,
 ) -> FloatArray:
-    """Wall time per call of each process, in ns: as `process_values`, with the median of all laps.
+    """Wall time per call of each process, in ns: as `process_values`, with the median of the `settled` laps.
 
     Noisier, but slow laps that are the version's own (code that is thrown away and compiled again, say)
     show here while the fastest know nothing of them: a witness against a verdict, never one for it.
     """
+    later = settled(group, lap)
+    values = _mutator(wall_ns, gc_pause_ns, calls)
     return _positive(
-        _median(group, groups, _mutator(wall_ns, gc_pause_ns, calls))
-        + _mean_per_call(group, groups, gc_pause_ns, calls)
+        _median(group[later], groups, values[later]) + _mean_per_call(group, groups, gc_pause_ns, calls)
     )
 
 
@@ -69,10 +76,8 @@ def cpu_values(
     rounds, this estimator 8 % (``python -m investigator.stats.simulate``). So each lap is split:
 
     * what one thread can have used, min(CPU, wall) less the GC pause: as in `fastest_values`;
-    * what only other threads can have used, the CPU time above the wall time: mean over all laps but the
-      first of each pass, so that a collector or compiler thread that works in one lap of six is not hidden.
-      In the first the helpers still clean up after the harness, which has just emptied the young generation:
-      2 to 9 % of its time, against 0.1 % later;
+    * what only other threads can have used, the CPU time above the wall time: mean over all `settled`
+      laps, so that a collector or compiler thread that works in one lap of six is not hidden;
     * the main-thread GC pause: mean over all laps, as in `process_values`.
 
     CPU time of a helper thread that runs while the main thread waits is in the first part: there, and only
@@ -80,7 +85,7 @@ def cpu_values(
     """
     one_thread = np.maximum(np.minimum(cpu_ns, wall_ns) - gc_pause_ns, 0.0)
     beyond_wall = np.maximum(cpu_ns - wall_ns, 0.0)
-    later = _but_first(group, groups, lap)
+    later = settled(group, lap)
     values = _per_call(one_thread, calls)
     return _positive(
         mean_of(quickest(group, values, lap), group, groups, values)
@@ -121,12 +126,12 @@ def quickest(group: IntArray, values: FloatArray, lap: IntArray | None) -> BoolA
 
     `lap` numbers the laps of a pass from 0; None where passes have one. Of each by itself, because laps
     differ where the collector's rhythm is that of the passes (100 kB blobs on Node 24: 47, 69 and 17 us): the
-    fastest of all would tell its best moment, these tell its whole course. A/A on two busy cores, median
-    of 20 operations, standard deviation of a round's effect: lower quartile of passes 5.0 %, fastest pass
-    3.6 %, fastest pass lap by lap 2.9 %.
+    fastest of all would tell its best moment, these tell its whole course. Without the first of several, see
+    `settled`. A/A on two busy cores, median of 20 operations, standard deviation of a round's effect: lower
+    quartile of passes 5.0 %, fastest pass 3.6 %, fastest pass lap by lap 2.9 %.
     """
     laps = np.zeros(len(values), dtype=np.int64) if lap is None else lap
-    usable = np.flatnonzero(np.isfinite(values))
+    usable = np.flatnonzero(np.isfinite(values) & settled(group, lap))
     cells = group[usable] * (int(laps.max(initial=0)) + 1) + laps[usable]
     ordered = usable[np.lexsort((values[usable], cells))]
     _, first = np.unique(np.sort(cells), return_index=True)
@@ -135,11 +140,17 @@ def quickest(group: IntArray, values: FloatArray, lap: IntArray | None) -> BoolA
     return chosen
 
 
-def _but_first(group: IntArray, groups: int, lap: IntArray | None) -> BoolArray:
-    """All laps but the first of each pass; all where passes have one lap."""
+def settled(group: IntArray, lap: IntArray | None) -> BoolArray:
+    """All laps but the first of each pass; all where passes have one lap.
+
+    In the first lap caches are those of another operation, and helper threads still clean up after the
+    harness, which has just emptied the young generation: they use 2 to 9 % of its time, 0.1 % later. With
+    another program on one of two cores they take the main thread's core, and on Node 24 more than on 22:
+    bind_text_ascii_10k +124 % instead of +116 %, select_point +6.4 % instead of -1.1 %.
+    """
     if lap is None:
         return np.ones(len(group), dtype=np.bool_)
-    several = np.bincount(group, weights=lap, minlength=groups) > 0
+    several = np.bincount(group, weights=lap) > 0
     return np.asarray((lap > 0) | ~several[group], dtype=np.bool_)
 
 
