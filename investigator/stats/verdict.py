@@ -160,8 +160,9 @@ def _states(processes: Processes, effect: float, confidence: float) -> States | 
         states = two_states(processes.candidate_fastest, processes.baseline_fastest, quiet)
     else:
         states = two_states(processes.candidate_wall, processes.baseline_wall, effect)
-    far_apart = states is not None and states.gap > STATES_LARGEST
-    return None if far_apart and states is not None and states.luck < STATES_LUCK else states
+    if states is not None and states.gap > STATES_LARGEST and states.luck < STATES_LUCK:
+        return None
+    return states
 
 
 def _typically(processes: Processes, verdict: Decision, margins: Margins, confidence: float) -> str | None:
